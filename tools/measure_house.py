@@ -16,7 +16,6 @@ import statistics
 import subprocess
 import sys
 import tokenize
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,12 +34,19 @@ import sys, tempfile
 from pathlib import Path
 import fogline.cli.app, fogline.report, fogline.estimators
 from fogline.datasets.tables import load_faithful
-core, seen = Path(fogline.__file__).parent, set()
+core, seen, used = str(Path(fogline.__file__).parent), set(), set()
+
+def loads(frame):
+    while frame is not None and not (frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(core)):
+        frame = frame.f_back
+    return frame is not None
 
 def note(frame, event, _):
     name = frame.f_code.co_filename
-    if event == "call" and frame.f_code.co_name != "<module>" and name.startswith(str(core)):
+    if event == "call" and frame.f_code.co_name != "<module>" and name.startswith(core):
         seen.add(name)
+        if name not in used and not loads(frame):
+            used.add(name)
 
 with tempfile.TemporaryDirectory() as folder:
     words = ["modes", str(load_faithful().path), "--bounds", "1:6,40:100", "--epsilon", "1", "--delta", "1e-6"]
@@ -49,7 +55,7 @@ with tempfile.TemporaryDirectory() as folder:
         fogline.cli.app.app([*words, "--report", folder + "/page.html"], standalone_mode=False)
     finally:
         sys.setprofile(None)
-print(len(seen), file=sys.stderr)
+print(len(seen), len(used), file=sys.stderr)
 """
 
 
@@ -76,10 +82,10 @@ def module_name(path: Path, top: Path) -> str:
     return ".".join(path.relative_to(top.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def importers(files: list[Path], top: Path) -> Counter[str]:
-    """How many files import each module, wherever the import stands."""
+def importers(files: list[Path], top: Path) -> dict[str, set[str]]:
+    """Modules that import each module, wherever the import stands."""
     modules = {module_name(path, top) for path in files}
-    count: Counter[str] = Counter()
+    by: dict[str, set[str]] = {name: set() for name in modules}
     for path in files:
         found = set()
         for node in ast.walk(ast.parse(path.read_text())):
@@ -87,8 +93,9 @@ def importers(files: list[Path], top: Path) -> Counter[str]:
                 found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
-        count.update((found & modules) - {module_name(path, top)})
-    return count
+        for name in (found & modules) - {module_name(path, top)}:
+            by[name].add(module_name(path, top))
+    return by
 
 
 def code_lines(path: Path) -> int:
@@ -121,8 +128,10 @@ def measure() -> dict[str, float]:
     trees = {path: ast.parse(path.read_text()) for path in files}
     sizes = [len(path.read_text().splitlines()) for path in files if path.name != "__init__.py"]
     every = [function for tree in trees.values() for function in functions(tree)]
-    counted = importers(files, CORE)
+    by = importers(files, CORE)
     plain = [module_name(path, CORE) for path in files if path.name not in ("__init__.py", "__main__.py")]
+    once = [name for name in plain if len(by[name]) == 1]
+    listed = [name for name in once if by[name] == {name.rpartition(".")[0]}]
     trusted = [path for path in files if path.relative_to(CORE).parts[0] in TRUSTED]
     import fogline
 
@@ -132,12 +141,14 @@ def measure() -> dict[str, float]:
         "lines": sum(len(path.read_text().splitlines()) for path in files),
         "median lines per file": statistics.median(sizes),
         "longest function body": max(map(body_lines, every)),
-        "modules with one importer, %": round(100 * sum(counted[name] == 1 for name in plain) / len(plain), 1),
+        "modules with one importer, %": round(100 * len(once) / len(plain), 1),
+        "of these, only their package, %": round(100 * len(listed) / len(plain), 1),
         "public names": len(fogline.__all__),
         "lines of the trusted base": sum(len(path.read_text().splitlines()) for path in trusted),
         "of these, lines of code": sum(map(code_lines, trusted)),
         "functions with a bare Any, %": round(100 * sum(map(names_any, every)) / len(every), 1),
-        "files from `fogline modes` to the page": int(traced.stderr.split()[-1]),
+        "files from `fogline modes` to the page": int(traced.stderr.split()[-2]),
+        "of these, files that do more than load": int(traced.stderr.split()[-1]),
         "lines with a comment, %": round(comment_share(files), 2),
     }
 

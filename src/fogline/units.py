@@ -195,12 +195,14 @@ def resolve(
     known = bounded_names(bounds, columns)
     given: Any = bounds
     if isinstance(bounds, Mapping):
+        # a mapping says itself how many columns there are
         given, width = _in_order(bounds, known or (), name), None
     elif isinstance(bounds, str):
         given = _pair(bounds, name)
     elif isinstance(bounds, Sequence) and any(isinstance(part, str) for part in bounds):
         given = [_pair(part, name) for part in bounds]
     box = check_bounds(given, name=name, width=width, columns=known)
+    # a single pair is a sequence too: its first entry is a number
     one = isinstance(given, PublicRange) or not hasattr(given[0], "__len__")
     pairs = (given if isinstance(given, PublicRange) else tuple(given),) if one else tuple(given)
     pairs = pairs * len(box) if len(pairs) == 1 else pairs
@@ -326,6 +328,7 @@ def _pair(part: object, name: str) -> object:
 
 def __getattr__(name: str) -> Callable[[], PublicRange]:
     """Each name of the table is a function: ``units.age()``."""
+    # fogline.units.age() reads as the name of a range: no function is written for each
     if name in _TABLE:
         return lambda: _TABLE[name]
     raise AttributeError(f"module 'fogline.units' has no attribute {name!r}")

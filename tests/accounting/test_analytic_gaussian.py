@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import gdp
 import mpmath as mp
 import numpy as np
 import pytest
@@ -10,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline.accounting import analytic_gaussian as analytic
-from fogline.accounting import gdp, zcdp
-from fogline.accounting._interval import Interval, normal_tail
-from fogline.accounting._rounding import square_root_down
+from fogline.accounting import zcdp
+from fogline.accounting._rounding import Interval, normal_tail, square_root_down
 
 pytestmark = pytest.mark.quick
 

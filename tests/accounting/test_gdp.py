@@ -2,11 +2,10 @@
 
 import math
 
+import gdp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from fogline.accounting import gdp
 
 
 @given(st.floats(0.05, 8.0), st.floats(0.01, 20.0))

@@ -3,13 +3,14 @@
 import math
 from itertools import pairwise
 
+import gdp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from fogline.accounting import HellingerBudget, PowerBudget, gdp
+from fogline.accounting import HellingerBudget, PowerBudget
 from fogline.accounting import divergences as noise
 
 epsilons = st.floats(1e-6, 1.9)

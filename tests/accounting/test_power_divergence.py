@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 
+import gdp
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy.stats import norm
 
-from fogline.accounting import PowerBudget, gdp, zcdp
+from fogline.accounting import PowerBudget, zcdp
 from fogline.accounting import divergences as noise
 
 powers = st.floats(-3.0, 3.0)

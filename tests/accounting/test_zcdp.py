@@ -3,11 +3,11 @@
 import math
 import time
 
+import gdp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.accounting import gdp
 from fogline.accounting.zcdp import delta_of, epsilon_of, rho_of
 
 pytestmark = pytest.mark.quick

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import gdp
 import numpy as np
 import pytest
 
 from fogline import DensitySketch, PrivateModes
-from fogline.accounting import gdp
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit import attack, likelihood_ratio, sketch_attack, vector_attack
 from fogline.audit.attack import best_events

@@ -12,8 +12,7 @@ from fogline.audit import Pair, canary_pairs, replay
 from fogline.density.spec import SketchSpec
 from fogline.mechanisms.randomness import use_provider
 from fogline.queries import fourier_sums as histogram
-from fogline.queries.fourier_sums import lattice_sums
-from fogline.releases.density_sketch import lattice_sensitivity
+from fogline.queries.fourier_sums import lattice_sensitivity, lattice_sums
 from fogline.testing import SeededProvider
 
 BOX = [(0.0, 10.0)]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch, private_strata
-from fogline.density.comparison import compare_shapes
-from fogline.density.leaf_comparison import CommonCells, LeafTest
+from fogline.density.comparison import CommonCells, LeafTest, compare_shapes
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.testing import seeded_noise
 

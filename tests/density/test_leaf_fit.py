@@ -6,7 +6,7 @@ import pytest
 from fogline import DensitySketch, PrivateHellinger
 from fogline.density.hellinger.family_fit import FitAssumption
 from fogline.density.hellinger.leaf_fit import LEAF_FIT
-from fogline.density.hellinger.leaf_probabilities import leaf_probabilities
+from fogline.density.hellinger.minimum_distance import leaf_probabilities
 from fogline.families import Beta, Gamma, MultivariateNormal, Poisson, family_named
 from fogline.testing import seeded_noise
 

@@ -13,7 +13,8 @@ from fogline.density.random_spec import UNIT, plan_spec
 from fogline.ledger import Ledger
 from fogline.queries import fourier_sums as sensitivity
 from fogline.queries import random_feature_sums as random_features
-from fogline.releases.density_sketch import AlreadyReleased, ReleaseTerms, lattice_sensitivity
+from fogline.queries.fourier_sums import lattice_sensitivity
+from fogline.releases.density_sketch import AlreadyReleased, ReleaseTerms
 from fogline.releases.passes import count_into, release_source
 from fogline.sources.files import FileTable
 from fogline.testing import seeded_noise

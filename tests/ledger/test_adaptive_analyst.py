@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from fogline.accounting.zcdp import delta_of, epsilon_of, rho_and_order
-from fogline.ledger.accounts import DELTA_UNITS, Account, Caps, Charge, Place
-from fogline.ledger.shared_cap import UNITS, SharedCap, Spending
+from fogline.ledger.accounts import Account, Place
+from fogline.ledger.caps import Caps, Charge
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, SharedCap, Spending
 
 CAPS = [(1.0, 1e-6), (4.0, 1e-6)]
 

@@ -10,8 +10,9 @@ from fogline.accounting import Cost, GaussianEvent, ParallelEvent, PureCost, cos
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import ApproximateCost, Caps, Charge, IntegralCost, Question
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, Place, Tally
+from fogline.ledger.accounts import Account, Place, Tally
 from fogline.ledger.question import canonical
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS
 from fogline.ledger.view import planned, remaining
 
 pytestmark = pytest.mark.quick

@@ -12,10 +12,10 @@ from fogline.accounting import Cost, GaussianCost, PureCost, analytic_gaussian
 from fogline.accounting.costs import gaussian_release
 from fogline.ledger import BudgetExceeded, Caps, Charge, Ledger, LedgerRefused
 from fogline.ledger import accounts as books
-from fogline.ledger.accounts import DELTA_UNITS, FORMAT, UNITS, Account, Accounts, Place, chain
+from fogline.ledger.accounts import FORMAT, Account, Accounts, Place, chain
 from fogline.ledger.gaussian_cap import GaussianCap, pure_as_gaussian
 from fogline.ledger.ledger import dataset_declaration
-from fogline.ledger.shared_cap import Spending
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, Spending
 from fogline.ledger.view import planned, promise, remaining
 
 pytestmark = pytest.mark.quick

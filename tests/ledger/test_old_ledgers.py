@@ -11,7 +11,7 @@ import pytest
 from fogline import PrivateHellinger, PrivateModes
 from fogline.accounting import analytic_gaussian, zcdp
 from fogline.ledger import Ledger, LedgerRefused, ProtectedUnit
-from fogline.ledger.accounts import UNITS
+from fogline.ledger.shared_cap import UNITS
 from fogline.sources.registry import table
 
 FIXTURES = Path(__file__).parent / "fixtures"

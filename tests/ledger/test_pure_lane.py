@@ -14,9 +14,9 @@ from fogline.ledger import BudgetExceeded, Caps, Charge
 from fogline.ledger import accounts as books
 from fogline.ledger import caps as limits
 from fogline.ledger import shared_cap as sharing
-from fogline.ledger.accounts import DELTA_UNITS, FORMAT, UNITS, Account, Accounts, Place, chain
+from fogline.ledger.accounts import FORMAT, Account, Accounts, Place, chain
 from fogline.ledger.ledger import dataset_declaration
-from fogline.ledger.shared_cap import SharedCap, Spending
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, SharedCap, Spending
 from fogline.ledger.view import planned, remaining
 
 pytestmark = pytest.mark.quick

@@ -16,7 +16,8 @@ from fogline.accounting.zcdp import epsilon_of
 from fogline.cli.app import app
 from fogline.cli.release import payment_words
 from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, Receipt
-from fogline.ledger.accounts import UNITS, Accounts, chain
+from fogline.ledger.accounts import Accounts, chain
+from fogline.ledger.shared_cap import UNITS
 from fogline.releases.curator import Curator
 from fogline.releases.terms import ReleaseTerms
 from fogline.report.ledger import spending_picture, statements

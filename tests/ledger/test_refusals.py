@@ -14,7 +14,8 @@ from tests.ledger.torture.trials import ask, new_ledger, reopen
 from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, session, store
 from fogline.ledger import disk as locks
 from fogline.ledger import files as marks_module
-from fogline.ledger.accounts import FORMAT, GENESIS, Accounts, Caps, chain
+from fogline.ledger.accounts import FORMAT, GENESIS, Accounts, chain
+from fogline.ledger.caps import Caps
 from fogline.ledger.disk import Disk, installed
 from fogline.ledger.files import DiskReservation, HighWater, Mark, sweep
 from fogline.ledger.question import canonical

@@ -7,7 +7,7 @@ from fogline import testing
 from fogline.accounting import Cost, cost
 from fogline.accounting.zcdp import rho_of
 from fogline.ledger import Ledger, LedgerRefused, Question
-from fogline.ledger.accounts import UNITS
+from fogline.ledger.shared_cap import UNITS
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.randomness import provider_reason
 

@@ -2,11 +2,11 @@
 
 import math
 
+import gdp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.accounting import gdp
 from fogline.planning.noise import noise_choice
 
 pytestmark = pytest.mark.quick

@@ -10,7 +10,8 @@ import pytest
 
 from fogline import DensitySketch, PrivateDensity
 from fogline.accounting import analytic_gaussian, zcdp
-from fogline.releases.density_sketch import AlreadyReleased, lattice_sensitivity
+from fogline.queries.fourier_sums import lattice_sensitivity
+from fogline.releases.density_sketch import AlreadyReleased
 from fogline.testing import seeded_noise
 
 pytestmark = pytest.mark.quick

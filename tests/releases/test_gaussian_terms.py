@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import gdp
 import numpy as np
 import pytest
 
@@ -16,11 +17,12 @@ from fogline import (
     PrivateModeClustering,
     PrivateModes,
 )
-from fogline.accounting import Cost, GaussianCost, gdp, zcdp
+from fogline.accounting import Cost, GaussianCost, zcdp
 from fogline.accounting.analytic_gaussian import UNIT_DISTANCE, pure_of, rounding_distance, slack_of
 from fogline.accounting.costs import gaussian_release, release_rho
 from fogline.audit import canary_pairs, replay
-from fogline.audit.replay import MechanismStep, RecordingProvider
+from fogline.audit.noise_laws import MechanismStep
+from fogline.audit.replay import RecordingProvider
 from fogline.density.leaves import LeafSpec
 from fogline.estimators import private_bounds, private_gaussian, private_pca, private_strata
 from fogline.ledger import Charge, Ledger

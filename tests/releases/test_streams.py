@@ -15,8 +15,8 @@ from fogline import DensitySketch, Ledger
 from fogline.audit import canary_pairs, replay
 from fogline.density.spec import SketchSpec
 from fogline.queries import fourier_sums as histogram
-from fogline.queries.fourier_sums import lattice_sums
-from fogline.releases.density_sketch import AlreadyReleased, lattice_sensitivity
+from fogline.queries.fourier_sums import lattice_sensitivity, lattice_sums
+from fogline.releases.density_sketch import AlreadyReleased
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

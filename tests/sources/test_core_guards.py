@@ -15,7 +15,8 @@ from fogline.accounting.guarantee import IntegralGuarantee
 from fogline.density.columns import NumberColumn
 from fogline.density.leaves import LeafSpec, Noise
 from fogline.density.random_spec import plan_spec
-from fogline.ledger.accounts import Account, Caps
+from fogline.ledger.accounts import Account
+from fogline.ledger.caps import Caps
 from fogline.ledger.view import promise
 from fogline.queries.column_counts import ColumnAnswer, ColumnTables
 from fogline.queries.strata import StrataCounts

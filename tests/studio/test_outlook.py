@@ -7,8 +7,7 @@ import pytest
 
 from fogline.planning.density import expected_density_error
 from fogline.studio import outlook
-from fogline.studio.charts import budget_bar, trade_off
-from fogline.studio.outlook import Outlooks, attacker_success, risk_rows
+from fogline.studio.outlook import Outlooks, attacker_success, budget_bar, risk_rows, trade_off
 from fogline.studio.questions import ColumnWish, Question
 
 STAY = ColumnWish("stay", 0.0, 60.0)

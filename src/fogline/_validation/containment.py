@@ -107,6 +107,7 @@ def contained(query: Callable[[], T], failure: Callable[[], BaseException]) -> T
             return query()
     except KeyboardInterrupt:
         interrupted = True
+    # also SystemExit and the like: none of them may tell that a record was met
     except BaseException:
         interrupted = False
     if interrupted:  # raised here, outside the handlers: nothing hangs on to what was caught

@@ -39,6 +39,7 @@ def _number(value: object, name: str) -> float:
     """Return `value` as a float, refusing what only looks like a number (booleans, text, arrays)."""
     if value is None:
         raise TypeError(f"{name} must be given as a number, got None")
+    # True is an integer to Python, and a mistake here
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {type(value).__name__}")
     try:
@@ -259,6 +260,7 @@ def check_name(value: object, name: str) -> str:
     Traceback (most recent call last):
     ValueError: dataset must be a text of 1 to 200 printable characters
     """
+    # names are printed in terminals and pages: no line ends, no escapes
     if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 200:
         raise ValueError(f"{name} must be a text of 1 to 200 printable characters")
     return value

@@ -139,7 +139,9 @@ def source_text(source: str | os.PathLike[str]) -> str:
     if scheme == "sqlite":
         return f"sqlite:///{_path(rest.removeprefix('/'))}"
     rest, _, options = rest.partition("?")
+    # the last sign: a password may hold one itself
     credentials, at, place = rest.rpartition("@")
+    # sorted, so that two spellings of one place are one source
     kept = urlencode(sorted(pair for pair in parse_qsl(options) if pair[0] in _PLACE))
     scheme = "postgres" if scheme == "postgresql" else scheme
     return f"{scheme}://{credentials.partition(':')[0]}{at}{place}{'?' if kept else ''}{kept}"

@@ -60,6 +60,7 @@ def records(X: object, d: int | None = None, *, name: str = "X", public: bool = 
     ValueError: X must have 3 columns, got 2
     """
     array = _float_array(X, d, name, public)
+    # an empty list has no columns of its own: no records are an answer like any other
     if array.ndim == 1 and array.size == 0 and d is not None:
         array = array.reshape(0, d)
     if array.ndim == 1:
@@ -99,6 +100,7 @@ def check_columns(columns: object, available: Sequence[str], *, name: str = "col
     if not chosen or len(set(chosen)) != len(chosen):
         raise ValueError(f"{name} must name at least one column, and none twice")
     for column in chosen:
+        # two columns of one name: nobody could tell which is meant
         if list(available).count(column) != 1:
             what = "no" if column not in available else "more than one"
             raise ValueError(f"{name}: there is {what} column {column!r}; there are {', '.join(map(str, available))}")
@@ -204,6 +206,7 @@ def _frame(frame: pd.DataFrame | pl.DataFrame, name: str) -> FloatArray:
     names = [str(label) for label in frame.columns]
     if not names:
         raise ValueError(f"{name} must have at least one column")
+    # by place: names may come twice, or be no texts
     select = (lambda j: frame.iloc[:, j]) if hasattr(frame, "iloc") else frame.to_series
     columns = [_column(cast(FrameColumn, select(j)), f"column {label!r}") for j, label in enumerate(names)]
     return np.column_stack(columns)
@@ -264,6 +267,7 @@ def _cells(rows: Sequence[Any], d: int) -> FloatArray:
 
 def _plain_numbers(rows: Sequence[Any], d: int) -> bool:
     """Whether numpy may be asked: every cell is a number of Python's own, and every row has d of them."""
+    # by type, not isinstance: a class of its own may raise where numpy asks it for a float
     plain = (float, int, bool)
     if d == 1 and all(type(row) in plain for row in rows):
         return True

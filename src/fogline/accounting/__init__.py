@@ -1,9 +1,9 @@
 """What a release costs and what it promises.
 
-`events` say what happened, `costs` what that costs, `zcdp` and `gdp` what the cost means, `budget` what may
-be spent and `guarantee` what is promised in the end; `cautions` say where that is little. `power_divergence` and
-`hellinger_privacy` are budgets in other divergences, and `currency` turns any of them into the rho of Gaussian noise.
-`integral` is the privacy of draws that protects everyone at once.
+`events` say what happened, `costs` what that costs, `zcdp` and `analytic_gaussian` what the cost means, `budget` what
+may be spent and `guarantee` what is promised in the end, also for draws that protect everyone at once; `risk` says what
+that means for a person, `cautions` where it is little. `divergences` has budgets in other divergences, `proofs` the
+place of every proof.
 """
 
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@ within a distance :math:`\tau` of :math:`\mu`-GDP is :math:`(\varepsilon, \delta
 
 Everything is measured by :math:`\rho = \mu^2/2`, which adds up under fully adaptive composition and is, for Gaussian
 noise, the rho of zCDP. What is returned is rounded in the safe direction: the curve is evaluated in intervals of
-decimals (`_interval`), the distance in rational numbers.
+decimals (`_rounding.Interval`), the distance in rational numbers.
 
 References
 ----------
@@ -30,8 +30,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from fogline._validation import check_delta, check_epsilon, check_positive
-from fogline.accounting._interval import Interval, normal_tail
-from fogline.accounting._rounding import round_up
+from fogline.accounting._rounding import Interval, normal_tail, round_up
 
 __all__ = [
     "LEAST_DELTA",
@@ -88,6 +87,7 @@ def rounding_distance(scale: float) -> Fraction:
         raise ValueError(f"scale must be at least 1, got {scale!r}")
     variance = exact**2 - Fraction(1, 12)
     root = Fraction(math.isqrt(math.floor(variance * 4**20)), 2**20)  # not above the square root
+    # the exponent of the periodic part is capped to keep it short: a larger bound is still a bound
     smooth = (Fraction(281, 100) + Fraction(296, 100) / root) / (2880 * variance**2)
     periodic = Fraction(4, 2 ** min(4000, math.floor(28 * exact**2)))
     return (smooth + periodic) / 2
@@ -148,10 +148,12 @@ def rho_of(epsilon: float, delta: float) -> float:
     """
     _check_range(check_epsilon(epsilon))
     _check_least(check_delta(delta))
+    # delta grows with rho: widen until it is passed, then halve in the logarithm
     low, high = 1e-300, 1.0
     while _about(high, epsilon) < delta:
         low, high = high, 4.0 * high
     while high > low * (1.0 + 1e-14):
+        # not sqrt(low * high): the product may be below the least float
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if _about(middle, epsilon) <= delta else (low, middle)
     # the search is in floats, the promise is not: step down until the certified curve agrees
@@ -180,6 +182,7 @@ def epsilon_of(rho: float, delta: float) -> float:
     while high - low > 1e-14 * high:
         middle = (low + high) / 2.0
         low, high = (middle, high) if _about(rho, middle) > delta else (low, middle)
+    # as in rho_of: the certified curve has the last word
     margin, epsilon = 1e-15, high
     while delta_of(rho, epsilon) > delta:
         epsilon, margin = high * (1.0 + margin), 4.0 * margin
@@ -211,6 +214,7 @@ def rho_of_pure(epsilon: Fraction) -> Fraction:
     if epsilon <= 0:
         raise ValueError(f"epsilon must be greater than 0, got {epsilon!r}")
     _check_range(round_up(epsilon))
+    # for a tiny epsilon the quantile is 0 in floats: any positive start will do
     about = 2.0 * _NORMAL.inv_cdf(1.0 / (1.0 + math.exp(epsilon))) ** 2 or float(epsilon) ** 2
     margin, rho = 1e-14, about
     while Fraction(pure_of(rho)) < epsilon:

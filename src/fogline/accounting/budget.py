@@ -153,6 +153,7 @@ class Shares(Mapping[str, Share]):
 def _split(total: Fraction, portions: Mapping[str, Portion]) -> Shares:
     exact = {name: _portion(name, portion) for name, portion in portions.items()}
     whole = sum(exact.values(), Fraction(0))
+    # less than 1 would waste budget unseen, more would spend what is not there
     if whole != 1:
         raise ValueError(f"the shares of a budget must sum to exactly 1, these sum to {whole}")
     return Shares({name: Share(name, portion, portion * total) for name, portion in exact.items()})
@@ -163,6 +164,7 @@ def _portion(name: str, portion: Portion) -> Fraction:
     if isinstance(portion, bool) or not isinstance(portion, int | str | Fraction | float):
         raise TypeError(f'share {name!r} must be an int, a Fraction or a string such as "1/3"')
     try:
+        # through its text: 0.1 + 0.9 is exactly 1 as decimals, and not as binary numbers
         exact = Fraction(str(portion)) if isinstance(portion, str | float) else Fraction(portion)
     except (ValueError, ZeroDivisionError):
         raise ValueError(f'share {name!r} must be a number such as "1/3", got {portion!r}') from None
@@ -245,6 +247,7 @@ class GaussianBudget:
             raise TypeError("a budget must be given: epsilon and delta, or rho, or hdp, or pdp=(power, epsilon)")
         if epsilon is not None:
             epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+            # a tiny epsilon may convert to a rho of 0, for which no noise is large enough
             rho = check_positive(zcdp.rho_of(epsilon, delta), "the rho of this budget")
             return cls(rho=whole_units(rho), epsilon=epsilon, delta=delta)
         delta = STATED_DELTA if delta is None else check_delta(delta)
@@ -257,6 +260,7 @@ class GaussianBudget:
             power, level = _pair(pdp)
             rho = PowerBudget(power, level).gaussian_rho(sensitivity=sensitivity, size=size)
             statement = f"({_exactly(power)}, {_exactly(level)})-PDP"
+        # before epsilon is stated, so that statement and charge are about the same rho
         rho = whole_units(rho)
         return cls(rho=rho, epsilon=zcdp.epsilon_of(rho, delta), delta=delta, statement=statement)
 

@@ -99,6 +99,7 @@ def delta_caution(delta: float, count: float) -> str:
     'delta = 0.0001 is above 1/20013, one over the released count: publishing 2 records drawn at random would keep such
     a promise; choose a delta well below that'
     """
+    # in expectation less than one record would be published outright
     if delta * count <= 1.0:
         return ""
     exposed = round(delta * count)
@@ -125,6 +126,7 @@ def release_cautions(epsilon: float, delta: float, count: float | None = None) -
     about_count = "" if count is None else delta_caution(delta, count)
     if not about_count:
         return budget_cautions(epsilon, delta)
+    # 0.0: the count says of delta what the general sentence would say again
     return (*budget_cautions(epsilon, 0.0), about_count)
 
 
@@ -135,6 +137,7 @@ def warn_of(cautions: Iterable[str]) -> None:
     ----------
     cautions : iterable of str
     """
+    # counted once: every warning points at the same line of the caller
     level = user_stacklevel()
     for words in cautions:
         warnings.warn(words, PrivacyWarning, stacklevel=level)

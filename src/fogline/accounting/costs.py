@@ -93,6 +93,7 @@ class Cost:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
+        # written so that NaN fails too
         if not 0.0 <= self.rho < float("inf"):
             raise ValueError(f"rho must be finite and not negative, got {self.rho!r}")
         if not 0.0 <= self.delta <= 1.0:
@@ -100,6 +101,7 @@ class Cost:
 
     def __add__(self, other: object) -> Cost:
         if not isinstance(other, Cost):
+            # so that Python raises TypeError: a sum over two currencies has no meaning
             return NotImplemented
         return _total((self, other))
 
@@ -126,6 +128,7 @@ class PureCost:
 
     def __init__(self, epsilon: Fraction | float) -> None:
         check_real(epsilon, "epsilon")
+        # of a float this is the binary number itself: nothing is rounded here
         exact = Fraction(epsilon)
         if exact < 0:
             raise ValueError(f"epsilon must not be negative, got {epsilon!r}")
@@ -176,6 +179,7 @@ class GaussianCost:
     def __add__(self, other: object) -> GaussianCost:
         if not isinstance(other, GaussianCost):
             return NotImplemented
+        # total variation never exceeds 1, and that says nothing
         distance = min(Fraction(self.distance) + Fraction(other.distance), Fraction(1))
         return GaussianCost(round_up(Fraction(self.rho) + Fraction(other.rho)), round_up(distance))
 
@@ -201,6 +205,7 @@ def cost(event: Event) -> Cost:
     fogline.accounting.costs.UnsupportedEvent: no cost is known for an event of type str
     """
     try:
+        # by the exact type: a subclass may mean another mechanism
         function = _COSTS[type(event)]
     except KeyError:
         raise UnsupportedEvent(f"no cost is known for an event of type {type(event).__name__}") from None
@@ -225,6 +230,7 @@ def _costs(event: type[E]) -> Callable[[Callable[[E], Cost]], Callable[[E], Cost
     """Register the cost function of one type of event."""
 
     def register(function: Callable[[E], Cost]) -> Callable[[E], Cost]:
+        # a second cost would silently make what was published cheaper or dearer
         if event in _COSTS:
             raise ValueError(f"{event.__name__} has a cost already")
         _COSTS[event] = function
@@ -280,6 +286,7 @@ def _parallel(event: ParallelEvent) -> Cost:
     """Charge the dearest part under add-remove and the two dearest under replace, in each component."""
     touched = 1 if event.neighbours == "add-remove" else 2
     costs = [cost(part) for part in event.parts]
+    # rho and delta are bounded apart: the dearest part in one need not be the dearest in the other
     rhos = sorted((Fraction(part.rho) for part in costs), reverse=True)
     deltas = sorted((Fraction(part.delta) for part in costs), reverse=True)
     return _rounded(sum(rhos[:touched], Fraction(0)), sum(deltas[:touched], Fraction(0)))
@@ -309,7 +316,9 @@ def pure_cost(event: Event) -> PureCost:
     fogline.accounting.costs.UnsupportedEvent: an event of type GaussianEvent is not known to be pure epsilon-DP
     """
     kind = type(event)
+    # isinstance is for the type checker, `kind` for us: a subclass is unknown
     if isinstance(event, ComposedEvent) and kind is ComposedEvent:
+        # pure epsilons add up however adaptively the parts were chosen
         return sum((pure_cost(part) for part in event.parts), PureCost(0))
     if isinstance(event, ParallelEvent) and kind is ParallelEvent:
         touched = 1 if event.neighbours == "add-remove" else 2
@@ -348,6 +357,7 @@ def gaussian_cost(event: Event, size: int = 1) -> GaussianCost:
     """
     kind = type(event)
     if isinstance(event, GaussianEvent) and kind is GaussianEvent:
+        # rounding adds 1/12: this is the variance of the Gaussian that the discrete one is compared with, rounded
         variance = Fraction(event.scale) ** 2 - Fraction(1, 12)
         distance = event.count * size * rounding_distance(event.scale)
         return GaussianCost(
@@ -406,6 +416,7 @@ def gaussian_release(epsilon: float, delta: float) -> GaussianCost:
     """
     if not suits(epsilon, delta):
         raise ValueError(f"delta must be larger beside epsilon = {epsilon!r} for the Gaussian curve, got {delta!r}")
+    # down: what the distance takes of delta must not be promised twice
     left = round_down(Fraction(delta) - Fraction(slack_of(epsilon)))
     return GaussianCost(whole_units(rho_of(epsilon, left)), round_down(UNIT_DISTANCE))
 
@@ -434,6 +445,7 @@ def exact_units(value: Fraction | float) -> Fraction:
     (Fraction(1, 10), False)
     """
     exact = Fraction(value)
+    # int cuts toward zero, which is down here
     units = int(exact * RHO_UNITS)
     return Fraction(units, RHO_UNITS) if units else exact
 

@@ -113,6 +113,7 @@ def check_divergence(power: float, epsilon: object, name: str = "epsilon") -> fl
     """
     number = check_positive(epsilon, name)
     c = curvature_of(power)
+    # between -1 and 0 the divergence is bounded by -1/c, which two disjoint distributions reach
     if c < 0.0 and not -c * number < 1.0:
         raise ValueError(
             f"{name} must be below {-1.0 / c:.6g}: no two distributions differ by more at power {power:.6g}, "
@@ -156,11 +157,13 @@ def divergence_of(power: float, log_moment: float) -> float:
     """
     c = curvature_of(power)
     exponent = c * log_moment
+    # exp would overflow; infinity promises nothing and is safe
     if exponent > 700.0:
         return math.inf
     value = log_moment if abs(c) < _LINEAR else math.expm1(exponent) / c
     # expm1 turns a relative error of its argument x into one of at most max(1, x + 1) times that.
     value *= 1.0 + _SLACK * (2.0 + max(0.0, exponent))
+    # rounding up must not leave the range of the divergence
     return value if c >= 0.0 else min(value, -1.0 / c)
 
 
@@ -193,6 +196,7 @@ def gaussian_divergence(power: float, rho: float, *, sensitivity: float = 1.0, s
     if c >= 0.0:
         return divergence_of(power, rho)
     loss = _lattice_loss(rho, _check_sensitivity(sensitivity), size)
+    # the second bound needs no lattice: Renyi divergence grows with the order, and at order 1 it is at most rho
     return divergence_of(power, min(rho + loss / -c, rho / (1.0 + power)))
 
 
@@ -204,6 +208,7 @@ def _lattice_loss(rho: float, sensitivity: float, size: int | None) -> float:
         return 0.0  # below the least float: the slack covers it
     if not ripple < 0.99:  # where rounding could not be told from the rest any more
         return math.inf
+    # a shift of integers moves at most as many coordinates as its squared length
     coordinates = squared if size is None else min(float(check_count(size, "size")), squared)
     return -coordinates * math.log1p(-ripple) * (1.0 + 1e-9)
 
@@ -238,6 +243,7 @@ def gaussian_rho(power: float, epsilon: float, *, sensitivity: float = 1.0, size
 
 def _largest(safe: Callable[[float], bool], ceiling: float) -> float:
     """Return a safe number near the greatest one: near `ceiling` whenever that is nearly safe."""
+    # mostly the ceiling itself is safe but for rounding: a few small steps find that
     margin = _SLACK
     while margin < 1e-11:
         if safe(ceiling * (1.0 - margin)):
@@ -249,6 +255,7 @@ def _largest(safe: Callable[[float], bool], ceiling: float) -> float:
         if low == 0.0:
             raise ValueError("epsilon is too small: no amount of noise that a float can hold reaches it")
     while high > low * (1.0 + 1e-13):
+        # halving in the logarithm: low and high may be many powers of ten apart
         middle = math.sqrt(low * high)
         if not low < middle < high:
             break
@@ -299,10 +306,12 @@ def laplace_divergence(power: float, ratio: float) -> float:
     if power * t > 700.0:
         return math.inf
     if power == -0.5:
+        # the general formula divides by 2 lambda + 1, which is 0 here
         parts, width = (4.0, -(4.0 + 2.0 * t) * math.exp(-0.5 * t)), 1.0
     else:
         grown = t if abs(power) < _LINEAR else math.expm1(power * t) / power
         parts, width = (grown, math.expm1(-(power + 1.0) * t) / (power + 1.0)), 2.0 * power + 1.0
+    # the two parts nearly cancel for small t: errors count by their sizes, not by the difference
     error = _SLACK * (2.0 + t * (1.0 + abs(power))) * math.fsum(map(abs, parts))
     return min(laplace_bound(power, t), (math.fsum(parts) + error) / width)
 
@@ -332,6 +341,7 @@ def laplace_scale(power: float, epsilon: float, *, sensitivity: float = 1.0, exa
     def safe(ratio: float) -> bool:
         return divergence(power, ratio) <= epsilon
 
+    # the divergence grows with the ratio: double until it is too large
     ceiling = 1.0
     while safe(ceiling):
         ceiling *= 2.0
@@ -390,6 +400,7 @@ class PowerBudget:
         """
         parts = (self, *others)
         _check_same_power(parts)
+        # logarithms of moments add up, and only the sum is turned back
         total = math.fsum(log_moment_of(part.power, part.epsilon) for part in parts)
         return PowerBudget(self.power, divergence_of(self.power, total * (1.0 + _SLACK)))
 
@@ -443,6 +454,7 @@ class PowerBudget:
         ordered = sorted(parts, key=lambda part: part.epsilon, reverse=True)
         if check_neighbours(neighbours) == "add-remove" or len(ordered) == 1:
             return ordered[0]
+        # one part loses the record, another gains it
         return ordered[0].compose(ordered[1])
 
     @property
@@ -474,6 +486,7 @@ class PowerBudget:
         """
         delta = check_delta(delta)
         order, renyi = self.renyi
+        # the order less 1, which is what the formula divides by
         t = self.power
         terms = (renyi, -math.log1p(1.0 / t), -math.log(delta) / t, -math.log(order) / t)
         return max(0.0, math.fsum(terms) + _SLACK * math.fsum(map(abs, terms)))
@@ -581,6 +594,7 @@ class HellingerBudget:
         0.235006
         """
         mu = check_positive(mu, "mu")
+        # the factor covers the rounding of the square
         return cls.of_gaussian(mu * mu / 2.0 * (1.0 + 2.0**-50), sensitivity=math.inf)
 
     @property

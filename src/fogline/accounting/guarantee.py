@@ -116,10 +116,12 @@ class Guarantee:
         check_max_contributions(self.max_contributions)
         if not self.unit:
             raise ValueError('unit must say what is protected, such as "record" or "person"')
+        # equal means both or neither: certified with a reason against it, or uncertified without any
         if self.certified == bool(self.reason):
             raise ValueError("a certified guarantee has no reason, and one that is not certified must give one")
         if self.certified and not self.proof:
             raise ValueError("a certified guarantee must name its proof")
+        # stored guarantees outlive the places of files, so that a path becomes an id when it is read
         object.__setattr__(self, "proof", proof_id(self.proof))
 
     @classmethod
@@ -305,8 +307,10 @@ class Guarantee:
         ValueError: a guarantee needs exactly the fields ...
         """
         names = [field.name for field in fields(cls)]
+        # `gaussian` may be missing: it was not written before there was a choice
         if {*values, "gaussian"} != set(names):
             raise ValueError(f"a guarantee needs exactly the fields {', '.join(names)}")
+        # a 1 in place of true would pass every later test and print as certified
         if not all(isinstance(values.get(name, False), bool) for name in ("certified", "enforced", "gaussian")):
             raise TypeError("certified, enforced and gaussian must be true or false")
         check_count(values["max_contributions"], "max_contributions")
@@ -367,6 +371,7 @@ class Guarantee:
         >>> g.steps_of(2), g.steps_of(3)
         (1, 2)
         """
+        # rounded up
         return -(-records // self.max_contributions)
 
     def _numbers(self) -> str:
@@ -425,6 +430,7 @@ def _up(value: float) -> str:
     if value == 0.0:
         return "0"
     text = f"{value:.3g}"
+    # rounding went down; what is within 1e-9 is the error of floats, and does not show
     if float(text) < value * (1.0 - 1e-9):
         text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 2) / 2:.3g}"
     return text
@@ -437,10 +443,12 @@ def _percent(share: float) -> str:
 
 def _factor(epsilon: float) -> str:
     """Return exp(epsilon) for people, rounded up, since it is an upper bound."""
+    # exp(30) is 1.07e13: beyond it digits only pretend to tell something
     if epsilon > 30:
         return "more than 10^13"
     factor = math.exp(epsilon)
     digits = max(0, 2 - math.floor(math.log10(factor)))
+    # a factor that is a round number up to the error of exp stays one
     return f"{math.ceil(factor * 10**digits - 1e-9) / 10**digits:.{digits}f}"
 
 
@@ -552,6 +560,7 @@ class IntegralGuarantee(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count(self.draws, "draws")
+        # both are written, and a reader may look at either: they must not contradict each other
         if self.epsilon != IntegralBudget(self.per_draw).repeated(self.draws).epsilon or self.delta != 0.0:
             raise ValueError("epsilon must be that of all draws together, and delta 0")
 
@@ -580,6 +589,7 @@ class IntegralGuarantee(Guarantee):
             neighbours=neighbours,
             unit="record",
             max_contributions=1,
+            # any number of records of a unit is covered, so that there is nothing to declare
             enforced=True,
             certified=not reason,
             reason=reason,

@@ -132,11 +132,14 @@ def success_after(
         bounds.append(_NORMAL.cdf(_NORMAL.inv_cdf(p) + mu))
     if rho is not None:
         often, seldom, root = math.sqrt(-math.log1p(-p)), math.sqrt(-math.log(p)), math.sqrt(rho)
+        # from both directions of the divergence; neither bound is the smaller for all p
         bounds.append(-math.expm1(-((often + root) ** 2)))
+        # else this direction says nothing
         if seldom >= root:
             bounds.append(math.exp(-((seldom - root) ** 2)))
     if epsilon is not None:
         bounds.append(delta + math.exp(min(epsilon, 700.0)) * p)
+        # the same with the roles of the two data sets exchanged
         bounds.append(1.0 - math.exp(-epsilon) * max(0.0, 1.0 - delta - p))
     return min(1.0, min(bounds) + _ROUNDING)
 
@@ -147,6 +150,7 @@ def risk_of(guarantee: Guarantee, before: float, records: int | None = None) -> 
     number = bound if records is None else check_count(records, "records")
     known = _known(guarantee, guarantee.steps_of(number))
     success = success_after(before, **known)
+    # presence is public there: all that is hidden is what a record holds
     if guarantee.neighbours == "replace":
         return Risk(before, None, success, None, number)
     return Risk(before, success, success, _advantage(known), number)
@@ -212,14 +216,17 @@ def someone_with(guarantee: Guarantee, times: int) -> str:
 def _known(guarantee: Guarantee, times: int) -> dict[str, float]:
     """Return what is known of a release for a person with so many times the records that it allows for."""
     epsilon = guarantee.epsilon
+    # the limit of the quotient below
     if epsilon == 0.0:
         growth = float(times)
     elif times * epsilon > 600.0:
         growth = math.inf
     else:
+        # group privacy: delta grows by 1 + e^epsilon + ... + e^((times - 1) epsilon)
         growth = math.expm1(times * epsilon) / math.expm1(epsilon)
     known = {"epsilon": times * epsilon, "delta": min(1.0, guarantee.delta * growth if guarantee.delta else 0.0)}
     if guarantee.rho is not None:
+        # group privacy of zCDP is quadratic, that of GDP linear in mu
         known["rho"] = times**2 * guarantee.rho
     if guarantee.mu is not None:
         known["mu"] = times * guarantee.mu

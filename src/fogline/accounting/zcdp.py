@@ -62,6 +62,7 @@ def epsilon_of(rho: float, delta: float) -> float:
     order = _root(
         lambda t: rho * t * t + math.log1p(t) - log_inverse,
         low=min(1.0, math.sqrt(log_inverse / rho)) * 1e-3,
+        # log(1 + t) alone reaches L there; 690 keeps exp finite
         high=math.expm1(min(log_inverse, 690.0)),
     )
     terms = ((order + 1.0) * rho, -math.log1p(1.0 / order), log_inverse / order, -math.log1p(order) / order)
@@ -87,6 +88,7 @@ def delta_of(rho: float, epsilon: float) -> float:
     rho, epsilon = _check_rho(rho), check_positive(epsilon, "epsilon")
     if rho == 0.0:
         return 0.0
+    # where the derivative of the exponent in t is 0
     order = _root(lambda t: (2.0 * t + 1.0) * rho - epsilon - math.log1p(1.0 / t), low=1.0, high=1.0)
     terms = (
         order * (order + 1.0) * rho,
@@ -95,6 +97,7 @@ def delta_of(rho: float, epsilon: float) -> float:
         -math.log1p(order),
     )
     exponent = math.fsum(terms) + _SLACK * math.fsum(map(abs, terms))
+    # the bound exceeds 1 and says nothing
     if exponent >= 0.0:
         return 1.0
     # exp is good to one unit in the last place; a result below the least float is rounded up to it.

@@ -26,6 +26,7 @@ positives are near 0: a leak that happens in one run of ten hardly moves any ave
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,12 +37,12 @@ from scipy.special import ndtri
 
 from fogline._typing import FloatArray, IntArray, SourceLike
 from fogline._validation import check_count, check_delta, check_level
-from fogline.accounting import analytic_gaussian, gdp, zcdp
+from fogline.accounting import analytic_gaussian, zcdp
 from fogline.accounting.events import GaussianEvent, LaplaceEvent
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
-from fogline.audit.noise_laws import fine_bits
-from fogline.audit.replay import MechanismStep, RecordingProvider, ReplayingProvider
+from fogline.audit.noise_laws import MechanismStep, fine_bits
+from fogline.audit.replay import RecordingProvider, ReplayingProvider
 from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
@@ -568,7 +569,8 @@ def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> t
     else:
         rho, at = float(claim), check_delta(delta)
         epsilon = zcdp.epsilon_of(rho, at)
-    return epsilon, at, gdp.mu_of_rho(rho) if gaussian and rho is not None else None
+    # mu of continuous Gaussian noise with this rho: the unit in which attacks on it are told
+    return epsilon, at, math.sqrt(2.0 * rho) if gaussian and rho is not None else None
 
 
 def _recorded(release: Callable[[Any], Any], data: SourceLike) -> tuple[MechanismStep, Guarantee | None]:

@@ -173,6 +173,7 @@ def look_before(modules: Iterable[str], function: Callable[[Any], Any]) -> Surro
     []
     """
     seen = look_around(modules, inspected=function, last=_LAST[0] if _LAST else None)
+    # one look only: each holds copies of all modules
     _LAST[:] = [without_inspected(seen)]
     return seen
 
@@ -311,6 +312,7 @@ def _own_directory() -> Iterator[Path]:
         finally:
             tempfile.tempdir = temporary
             os.chdir(before)
+            # cleared first: what the run added must go as well
             os.environ.clear()
             os.environ.update(environment)
 
@@ -360,6 +362,7 @@ def _captured_descriptors() -> Iterator[list[str]]:
 
 
 def _restore(number: int, saved: int, file: IO[bytes], written: list[str]) -> None:
+    # the descriptor is put back before the file is read: what is printed from here on is ours
     os.dup2(saved, number)
     os.close(saved)
     file.seek(0)
@@ -368,9 +371,11 @@ def _restore(number: int, saved: int, file: IO[bytes], written: list[str]) -> No
 
 def _chain(error: BaseException | None) -> Iterator[tuple[str, str]]:
     """Type and message of an error and of all that stands behind it, shown or not."""
+    # errors may form a circle by their contexts
     known: set[int] = set()
     while error is not None and id(error) not in known:
         known.add(id(error))
         notes = "".join(getattr(error, "__notes__", []))
         yield type(error).__name__, ADDRESS.sub("0x", f"{error}{notes}")
+        # also what "from None" hides: it is still reachable
         error = error.__cause__ or error.__context__

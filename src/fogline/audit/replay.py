@@ -98,7 +98,6 @@ __all__ = [
     "AUDITED",
     "Draw",
     "GeneratorStep",
-    "MechanismStep",
     "PairReport",
     "RecordingProvider",
     "ReplayDiverged",
@@ -312,6 +311,7 @@ def sensitivity_ratio(call: Call, first: NDArray[Any], second: NDArray[Any]) -> 
     >>> sensitivity_ratio(call, np.array([0, 0]), np.array([6, 8]))
     (2.0, 'the exact values are 2 times the declared sensitivity apart')
     """
+    # keys that only one of the two has count as well
     if first.dtype == object or second.dtype == object:
         moves = _key_moves(first, second)
     elif first.shape != second.shape:
@@ -325,6 +325,7 @@ def sensitivity_ratio(call: Call, first: NDArray[Any], second: NDArray[Any]) -> 
     distances = [Fraction(move) for move in moves if move]
     declared = Fraction(call.sensitivity)
     if call.norm == "l2":
+        # squares are compared as rational numbers: a float root could turn a breach into a pass
         square = sum((move**2 for move in distances), Fraction(0)) / declared**2
         ratio, within = float(square) ** 0.5, square <= 1
     else:
@@ -464,6 +465,7 @@ def replay(
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     given: Any = estimator
     fit = (lambda data: clone(estimator).fit(data)) if is_estimator else given
+    # state may hide in the module of a base class
     watched = tuple(base.__module__ for base in type(estimator).__mro__)
     audited = _Audited(fit, claim, is_estimator, watched)
     reports, steps = list[PairReport](), list[Step]()
@@ -542,6 +544,7 @@ def _replay_pair(
         rewind(first.before, first.after)
     with use_provider(player):
         second = observe(fit, pair.D_prime, watched=audited.watched, before=first.before, look=look)
+    # after a divergence the count of calls says nothing new
     if not player.failures:
         player.finished()
     found = [*recorder.failures, *player.failures, *differences(first, second)]
@@ -586,11 +589,13 @@ def _unpaid(steps: list[Step], spent: Cost, guarantee: Guarantee) -> list[str]:
     if guarantee.rho is not None:
         if spent.rho > guarantee.rho:
             return [f"the calls cost {spent.rho / guarantee.rho:.4g} times the rho of the guarantee"]
+        # the delta of exceptional events is gone before the rest is converted
         left = guarantee.delta - spent.delta
         if not (0 < left < 1 and zcdp.epsilon_of(guarantee.rho, left) <= guarantee.epsilon):
             return ["rho and delta of the guarantee do not give its epsilon"]
         return []
     epsilon, delta = _pure_cost(_events(steps))
+    # either composition will do: each is a proof
     if epsilon is not None and epsilon <= guarantee.epsilon and delta <= guarantee.delta:
         return []
     left = guarantee.delta - spent.delta
@@ -653,6 +658,7 @@ def _check_pair(pair: Pair, relation: Neighbours, max_contributions: int) -> Non
     before = Counter(row.tobytes() for row in pair.D)
     after = Counter(row.tobytes() for row in pair.D_prime)
     lost, gained = (before - after).total(), (after - before).total()
+    # a replaced record is lost on one side and gained on the other
     far = max(lost, gained) if relation == "replace" else lost + gained
     if far > max_contributions or (relation == "replace" and lost != gained):
         raise ValueError(

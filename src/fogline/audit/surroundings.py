@@ -269,6 +269,7 @@ def look_around(
     >>> changed_places(before, after)
     []
     """
+    # a function or class was bound anew: nothing of the last look can be trusted
     if last is not None and not last.bindings.hold():
         last = None
     live = {
@@ -441,6 +442,7 @@ def _process_state() -> dict[str, Any]:
 
 
 def _numpy_state() -> tuple[Any, ...]:
+    # as bytes: arrays do not compare to one truth value
     name, key, *rest = np.random.get_state()
     return (name, np.asarray(key).tobytes(), *rest)
 
@@ -531,6 +533,7 @@ def rewind(before: Surroundings, after: Surroundings | None = None) -> None:
     for name in list(sys.modules):
         if name not in before.names and not name.startswith(_NOT_WATCHED) and _from_nowhere(name):
             _put_back_names(sys.modules[name], name, {})
+            # only where nothing of it is in use any more
             if all(key.startswith("__") for key in vars(sys.modules[name])):
                 del sys.modules[name]
     found = {} if after is None else after.modules
@@ -548,6 +551,7 @@ def rewind(before: Surroundings, after: Surroundings | None = None) -> None:
         for function in look.bare:
             if function.__dict__:
                 function.__dict__.clear()
+        # a cache cannot be refilled: both runs begin with empty ones
         for cache, size in look.caches:
             if cache.cache_info().currsize != size:
                 cache.cache_clear()
@@ -581,6 +585,7 @@ def _put_back_names(holder: object, path: str, before: dict[str, Any]) -> None:
         code = isinstance(new, type | types.ModuleType | types.FunctionType) or callable(new)
         if old is new or code or key in _VOLATILE or f"{path}.{key}" in ALLOWED_STATE:
             continue
+        # some names of classes cannot be set or removed
         with contextlib.suppress(AttributeError, TypeError):
             if key in before:
                 setattr(holder, key, old)

@@ -84,6 +84,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
+            # an address may hold a password, and click repeats what it does not understand
             error.message = parse.masked(error.message)  # type: ignore[misc]  # the same error, but for its words
             raise
 
@@ -165,6 +166,7 @@ def writable(path: Path | None, option: str, taken: Iterable[Path] = ()) -> None
     # Asked before the budget is spent: a release that cannot be written would be lost.
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise click.BadParameter(f"{str(path)!r} cannot be written", param_hint=option)
+    # resolved: two names may be one file
     if path.resolve() in {other.resolve() for other in taken}:
         raise click.BadParameter(
             f"{str(path)!r} has another part in this command, and would be overwritten", param_hint=option
@@ -244,6 +246,7 @@ class Phase:
     def __init__(self, name: str, *, quiet: bool = False) -> None:
         self._name = name
         self._status: Any = None
+        # a spinner in a file or a pipe is noise
         self._quiet = quiet or not sys.stderr.isatty()
 
     def __enter__(self) -> None:

@@ -32,7 +32,7 @@ from fogline.cli.common import (
 
 if TYPE_CHECKING:
     from fogline.ledger import Entry, PaidAnswer, Plan, Remaining
-    from fogline.ledger.accounts import Currency
+    from fogline.ledger.caps import Currency
     from fogline.report.ledger import Statement
 
 __all__ = ["ledger"]

@@ -205,6 +205,7 @@ Exit codes: 0 done, also when nothing is found; 1 a library is missing or a file
 
 
 def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
+    # decorators apply from the inside out: the help then lists them in this order
     for option in reversed(options):
         command = option(command)
     return command

@@ -207,6 +207,7 @@ def masked(text: str) -> str:
     >>> masked("postgres://ada:secret@host/visits"), masked("sqlite:///visits.db")
     ('postgres://…', 'sqlite:///visits.db')
     """
+    # to the end of the text: a password may hold blanks, slashes and quotes
     return re.sub(r"(?is)\b(?!sqlite:///)([a-z][a-z0-9+.-]*://)(?=\S).*", r"\1…", text)
 
 

@@ -181,6 +181,7 @@ def fit(estimator: PaidEstimator, table: Source) -> None:
         raise
     except ReadFailed:
         raise Unreadable("the records of FILE could not be read") from None
+    # whatever it is, one constant line: the words of an error may quote a record
     except Exception:
         raise Unreadable("the release failed; why is not said, since that may depend on the records") from None
 
@@ -221,6 +222,7 @@ def publish(
     if options["report"] is not None:
         from fogline.report import render_report
 
+        # rendered before the file is opened: a page that cannot be made leaves the old one
         page = render_report(findings, command=command + recipe_words())
         write(lambda: options["report"].write_text(page, encoding="utf-8"), "--report")
     if not as_json:

@@ -56,6 +56,7 @@ class ReadingCommand(Command):
         eased = []
         for param in params:
             if param.required and param.name != "file":
+                # a copy: the command itself serves tables as well
                 param = copy.copy(param)
                 param.required = False
             eased.append(param)

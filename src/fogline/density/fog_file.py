@@ -65,6 +65,7 @@ def encode_fog(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
     """
     listed, parts = [], []
     for name, array in arrays.items():
+        # most released counts are small
         kind = _smallest_type(array)
         listed.append({"name": name, "type": kind, "shape": list(array.shape)})
         # The last axis first: starts beside starts and stops beside stops compress far better.
@@ -93,6 +94,7 @@ def decode_fog(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]
     digits = first.removeprefix(_MAGIC)
     if not is_fog(data) or not digits.isdigit() or len(digits) > 9:
         raise ValueError("path: not a release of fogline, or its first line was altered")
+    # before the hash is looked at: a newer format may have another one
     if int(digits) > VERSION:
         raise ValueError(
             f"path: this release has version {int(digits)} of its format, and this fogline reads up to version "
@@ -118,6 +120,7 @@ def _content(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.int64
     sizes, unpacked = [], 0
     for entry in header["arrays"]:
         shape = [int(length) for length in entry["shape"]]
+        # types are looked up, never evaluated
         if entry["type"] not in _TYPES or min(shape, default=0) < 0:
             raise ValueError("no array of whole numbers")
         sizes.append(math.prod(shape) * int(entry["type"][2:]))
@@ -125,6 +128,7 @@ def _content(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.int64
     if unpacked > MOST_BYTES:
         raise ValueError("too large")
     unpacking = zlib.decompressobj()
+    # one byte more than is stated would be enough to refuse: a bomb is not unpacked
     raw = unpacking.decompress(packed, sum(sizes) + 1)
     if len(raw) != sum(sizes) or not unpacking.eof or unpacking.unused_data:
         raise ValueError("arrays of another size")

@@ -188,6 +188,7 @@ def _leaves(width: float, step: float, most: int) -> int:
     """Leaves of an axis: as many as there may be, or as few as hold the same whole number of values each."""
     if not step:
         return most
+    # every leaf holds equally many values, or some would look denser than others
     values = _values(width, step)
     return -(-values // -(-values // most))
 
@@ -317,6 +318,7 @@ class BucketCounts:
     @property
     def total(self) -> int:
         """Sum of all released counts."""
+        # as Python integers: many counts near 2^61 could wrap
         return sum(self.counts.tolist())
 
     @property
@@ -331,6 +333,7 @@ class BucketCounts:
 
     def to_arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Arrays of numbers and text, for a file."""
+        # hexadecimal: a scale must come back to the last bit
         noise = np.array([self.noise.kind, float(self.noise.scale).hex()])
         boxes = self.boxes.astype(np.uint32)  # below 2^18, see MOST_LEAVES
         return {f"{prefix}_boxes": boxes, f"{prefix}_counts": self.counts, f"{prefix}_noise": noise}

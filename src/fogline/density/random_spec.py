@@ -108,6 +108,7 @@ def standard_frequencies(n_features: int, d: int, seed: int) -> FloatArray:
     Coordinates run along the first axis: sums over it add slab to slab, in the same order on every machine.
     """
     blocks = -(-n_features // d)
+    # a public seed: frequencies are part of the specification, not of the noise
     rows = np.random.default_rng(seed).standard_normal((d, blocks, d))
     lengths = np.sqrt(np.add.reduce(rows * rows, axis=0))
     for i in range(d):
@@ -116,6 +117,7 @@ def standard_frequencies(n_features: int, d: int, seed: int) -> FloatArray:
         rest = rows[:, :, i + 1 :]
         rest -= lead[:, :, None] * np.add.reduce(lead[:, :, None] * rest, axis=0)
     frequencies: FloatArray = (rows * lengths).reshape(d, blocks * d)[:, :n_features].T.copy()
+    # cached, and shared by all specifications of this size
     frequencies.flags.writeable = False
     return frequencies
 
@@ -218,6 +220,7 @@ class RandomSpec(PublicBox):
     @cached_property
     def quotas(self) -> IntArray:
         """How many frequencies each scale is given."""
+        # cumulative sums are rounded, not the parts: they add up to all frequencies
         ends = np.round(np.cumsum(self.shares) / sum(self.shares) * self.n_features).astype(np.int64)
         return np.diff(ends, prepend=0)
 
@@ -267,6 +270,7 @@ class RandomSpec(PublicBox):
 
     def importance(self, bandwidth: FloatArray) -> FloatArray:
         """Weight of each frequency in a reading at a bandwidth; sums to one."""
+        # in logarithms: in many dimensions densities of frequencies leave the range of floats
         logs = self.log_spectrum(bandwidth) - self._log_mixture
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
@@ -308,6 +312,7 @@ class RandomSpec(PublicBox):
         )
         check_stored(spec.bounds, spec.scales, spec.shares, spec.steps)
         spec._check_size()
+        # another version of numpy may draw other normal numbers from one seed
         if spec.digest != data["digest"]:
             raise ValueError("digest: the frequencies of this sketch cannot be made again on this machine")
         return spec
@@ -410,6 +415,7 @@ def plan_spec(
     1000
     """
     is_kind = isinstance(features, str) and features in ("auto", "grid", "random", "leaves")
+    # True is an integer to Python, and no number of frequencies
     if not is_kind and (isinstance(features, bool | str) or not isinstance(features, int | np.integer)):
         raise ValueError(
             f"features must be 'auto', 'grid', 'random', 'leaves' or a number of frequencies, got {features!r}"

@@ -360,6 +360,7 @@ class SketchSpec(PublicBox):
         """Width of a cell; on an axis with a step it divides the step, so that every value has a cell's centre."""
         finest = self.planned[0] / CELLS_PER_BANDWIDTH
         step = np.array(self.steps)
+        # cells end with the box
         whole = self.widths / np.ceil(self.widths / finest)
         with np.errstate(divide="ignore", invalid="ignore"):
             stepped = step / np.ceil(step / finest)
@@ -412,8 +413,10 @@ class SketchSpec(PublicBox):
         """One of each pair (m, -m) within the cut-off, the zero frequency first; shape (F, d)."""
         axes = [np.arange(0 if j == 0 else -r, r + 1) for j, r in enumerate(self.reach)]
         m = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
+        # an ellipsoid, not a box: its corners would carry hardly any weight
         inside = np.sum((2 * np.pi * m / self.periods * self.planned[0]) ** 2, axis=1) <= CUTOFF**2
         m = m[inside]
+        # of m and -m the one whose first nonzero entry is positive
         positive = np.zeros(len(m), dtype=bool)
         undecided = np.ones(len(m), dtype=bool)
         for j in range(self.d):

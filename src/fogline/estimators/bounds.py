@@ -180,12 +180,14 @@ def private_bounds(
             "width": width,
             "shares": [_paid_words(paid[name].portion, part) for name, part in zip(columns, split, strict=True)],
         },
+        # questions of earlier versions said no split: answers that were paid for under them stay free
         formerly={"shares": [str(paid[name].portion) for name in columns]},
         max_payload=8 * width * (BINS + CELLS) + 2**16 + 2**10 * width + 8 * len(json.dumps(columns)),
         ledger=ledger,
     )
     cells = tuple(found.cells for found in counted)
     ranges = [(np.nan, np.nan) if found is None else found.bounds(level) for found in cells]
+    # the column with most values: others may have missing ones
     most = max(found.count for found in counted)
     warn_of_count(guarantee, most)
     return PrivateBounds(

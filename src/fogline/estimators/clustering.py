@@ -341,6 +341,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         bounds = self._box(width_of(source), schema_names(source))
         plan = plan_clusters(self, bounds, level, terms.rho)
         if plan is None:
+            # planned before the release: its errors must cost nothing
             spec = self._grid_spec(bounds)
         self._remember_features(source, len(bounds), self.bounds)
         try:

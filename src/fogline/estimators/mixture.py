@@ -350,6 +350,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         terms = method.terms(self, unit_of(source))
         _validation.check_ledger(self.ledger)
         check_expected(self.expect_records)
+        # from public facts: a record must not decide it
         d = self._width(source)
         box = None if self.bounds is None else units.resolve_bounds(self.bounds, schema_names(source), width=d)
         plan = method.plan(self, d, box, terms.rho)
@@ -369,6 +370,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             formerly=plan.formerly if isinstance(plan, MixturePlan) else None,
         )
         density = None if fit.density is None else fit.density.under(guarantee, receipt)
+        # noise of a count, and the variance of a Poisson number of records
         weight_sd = np.sqrt((fit.count_sd**2 + np.maximum(fit.counts, 1.0)) / max(fit.total[0], 1.0) ** 2)
         self._keep(fit, density, guarantee, receipt, weight_sd, "")
         warn_of_count(guarantee, fit.total[0])

@@ -54,7 +54,7 @@ from fogline.releases.secret_models import Model, SecretTraining
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 if TYPE_CHECKING:
-    from fogline.ledger.accounts import IntegralCost
+    from fogline.ledger.caps import IntegralCost
 
 __all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "by_cells", "by_rejection"]
 
@@ -249,6 +249,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         del X, source  # an error's traceback must not lead to the records
         # A fit replaces the model before; two at a time would count draws in two places.
         secret_models.forget(self)
+        # through the door of entropy: an audit can replay the training
         rng = current_provider().generator("training")
         try:
             warn_of(cautions)
@@ -307,6 +308,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         if (reason := provider_reason()) and self.receipt_ is None and self.guarantee_.certified:
             self.guarantee_ = replace(self.guarantee_, certified=False, reason=reason)  # drawn here, through this door
         drawn = paid_draws.take(size)
+        # the model goes with its last draw
         if paid_draws.left == 0:
             secret_models.forget(self)
         return framed(drawn, self._columns, output)
@@ -336,7 +338,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         if self.currency == "zcdp":
             charged: Cost = cost(budget.event(draws))
             return charged
-        from fogline.ledger.accounts import IntegralCost
+        from fogline.ledger.caps import IntegralCost
 
         return IntegralCost(budget.epsilon, draws=draws)
 
@@ -356,6 +358,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         0.049
         """
         budget, _ = self._budget()
+        # expm1: for a small epsilon 1 - exp would lose its digits
         return -math.expm1(-budget.epsilon / 2)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -376,6 +379,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         _validation.check_neighbours(self.neighbours)
         if self.currency not in ("integral", "zcdp"):
             raise ValueError(f'currency must be "integral" or "zcdp", got {self.currency!r}')
+        # for its error: all draws together must be a budget that floats can hold
         budget.repeated(draws)
         return budget, draws
 

@@ -18,7 +18,7 @@ from fogline.estimators._base import warn_of_count
 from fogline.queries.strata import StrataCounts
 from fogline.releases.density_sketch import ReleaseTerms
 from fogline.releases.strata import release_strata
-from fogline.sources.labelled_units import UnitLabelledPass, labelled_unit_source
+from fogline.sources.joint_pass import UnitLabelledPass, labelled_unit_source
 from fogline.sources.passes import LabelledPass, label_text, labelled_source
 from fogline.sources.tables import Source
 

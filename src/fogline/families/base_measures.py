@@ -102,11 +102,13 @@ class Base(ABC):
 
     def draws(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return points drawn with numpy's generator: for training and simulation, not for publication."""
+        # middles of 2^52 parts: never 0 or 1, where quantiles may be infinite
         return self.points((rng.integers(2**52, size=(size, self.d)) + 0.5) / 2**52)
 
     def shown(self, x: FloatArray) -> FloatArray:
         """Return the coordinates of points as learners see them: standardised, and nowhere beyond all measure."""
         with np.errstate(all="ignore"):
+            # learners fail on infinities, and a failure would tell that there was one
             return np.asarray(np.clip(np.nan_to_num(self.standardised(x)), -_FARTHEST, _FARTHEST))
 
 
@@ -277,6 +279,7 @@ class OtherBase(Base):
         self.frozen = frozen
         if not hasattr(frozen, "rvs") or not hasattr(frozen, "logpdf"):
             raise TypeError('base must be "normal", "uniform" or a frozen distribution of scipy.stats')
+        # a draw from a fixed seed, to count its columns
         self.d = int(np.atleast_1d(frozen.rvs(random_state=np.random.default_rng(0))).shape[-1])
 
     def points(self, uniforms: FloatArray) -> FloatArray:

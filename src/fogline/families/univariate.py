@@ -106,6 +106,7 @@ class Normal(LocationScale):
         """Return the smoothed density: normal again, with the squared bandwidth added to the variance."""
         mu, sigma = check_theta(self, theta)
         h = check_positive(float(np.asarray(bandwidth, dtype=np.float64).reshape(-1)[0]), "bandwidth")
+        # a normal kernel adds its variance
         return self.pdf([mu, math.hypot(sigma, h)], grid)
 
     def from_moments(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
@@ -126,6 +127,7 @@ class Logistic(LocationScale):
 
     def _standard(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         slope = np.tanh(0.5 * z)
+        # by the absolute value: the exponential of a large positive number would overflow
         size = np.abs(z)
         return -size - 2.0 * np.log1p(np.exp(-size)), -slope, -0.5 * (1.0 - slope * slope)
 
@@ -182,6 +184,7 @@ class StudentT(LocationScale):
     def from_moments(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the mean and the scale; up to two degrees of freedom there is no variance to match."""
         v = self.degrees
+        # up to two degrees there is no variance to go by
         return np.array([mean, np.sqrt(variance * (v - 2.0) / v) if v > 2.0 else np.nan])
 
 
@@ -238,6 +241,7 @@ def _logarithm(x: ArrayLike) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.bo
     """Say which points are positive, and return their logarithms (0 elsewhere)."""
     points = np.asarray(x, dtype=np.float64)
     inside = points > 0.0
+    # 1 in the place of what is outside: finite, and thrown away
     return inside, np.log(np.where(inside, points, 1.0))
 
 
@@ -346,6 +350,7 @@ class Weibull(UnivariateFamily):
         """Return the distribution function."""
         shape, scale = check_theta(self, theta)
         inside, z = _stretched(x, scale)
+        # expm1 keeps the digits of small probabilities
         return np.where(inside, -np.expm1(-_power(np.log(z), shape)), 0.0)
 
     def quantile(self, theta: ArrayLike, probability: ArrayLike) -> FloatArray:
@@ -357,6 +362,7 @@ class Weibull(UnivariateFamily):
         """Return the shape by the usual power of the coefficient of variation, and the scale by the mean."""
         from scipy.special import gamma
 
+        # an approximation by the coefficient of variation: where a fit begins, not where it ends
         shape = (np.sqrt(variance) / mean) ** -1.086
         return np.where(mean > 0.0, np.array([shape, mean / gamma(1.0 + 1.0 / shape)]), np.nan)
 
@@ -405,6 +411,7 @@ class Exponential(UnivariateFamily):
 
     def from_moments(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the mean; the variance has no say."""
+        # the variance says nothing new, but a missing one is still missing
         return np.where(variance > -math.inf, np.array([mean]), np.nan)
 
 

@@ -74,6 +74,7 @@ def masked(exact: IntArray, site: str, keys: Mapping[str, bytes], context: bytes
     >>> (a + b).view(np.int64)
     array([13,  0])
     """
+    # a copy: the masks are added in place, and the exact counts stay as they are
     total: WordArray = np.ascontiguousarray(exact, dtype=np.int64).view(np.uint64).copy()
     for other, key in keys.items():
         # The context is hashed in: masks for other terms are unrelated, so a mix-up shows as noise and not as a sum.
@@ -81,6 +82,7 @@ def masked(exact: IntArray, site: str, keys: Mapping[str, bytes], context: bytes
         for number, start in enumerate(range(0, total.size, BLOCK_WORDS)):
             here = total[start : start + BLOCK_WORDS]
             digest = hashlib.shake_256(stem + number.to_bytes(8, "big")).digest(8 * here.size)
+            # of stated byte order: sites may run on unlike machines
             words = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
             # One of a pair adds what the other takes off; the order of names decides, so that nothing need be agreed
             # on.
@@ -115,6 +117,7 @@ def check_site(value: object, name: str = "site") -> str:
     Traceback (most recent call last):
     ValueError: site must be 1 to 64 letters, digits, dots, dashes or underlines, got 'north/1'
     """
+    # no "+", which joins the names of a pair, and no leading dot or slash in a file name
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", value):
         raise ValueError(f"{name} must be 1 to 64 letters, digits, dots, dashes or underlines, got {value!r}")
     return value
@@ -159,6 +162,7 @@ def new_keys(folder: str | Path, site: str, sites: Sequence[str]) -> list[Path]:
     home = Path(folder)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     made = []
+    # one of the two makes the key of a pair, and the order of names says which
     for other in names[names.index(site) + 1 :]:
         path = home / _file_name((site, other))
         if not path.exists():
@@ -229,6 +233,7 @@ class PairKeys:
             file.seek(0)
             if pass_name in file.read().split("\n"):
                 raise ValueError(f"pass {pass_name!r} was masked before with these keys: agree on another name for it")
+            # before the folder: a copy of it elsewhere on this machine must not mask the pass again
             self._note(pass_name)
             file.write(pass_name + "\n")
             file.flush()
@@ -263,6 +268,7 @@ def _read(folder: Path, pair: tuple[str, ...]) -> bytes:
             key = bytes.fromhex(content["key"])
             if len(key) == KEY_BYTES:
                 return key
+    # what is wrong in a key file is not told: the words might quote it
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise ValueError(f"keys: {path.name} is not a key of format {FORMAT} for sites {pair[0]!r} and {pair[1]!r}")

@@ -132,6 +132,7 @@ class Member:
             raise ValueError(f"unit: records were cut to {cut.most} of each {cut.unit}, and are not released for rows")
         if me.max_contributions < cut.most:
             raise ValueError(f"max_contributions must be at least {cut.most}: this many of each {cut.unit} were left")
+        # a site may say less than its sketch does, not more
         return replace(me, enforced=cut.enforced and enforced is not False)
 
     @property
@@ -219,6 +220,7 @@ def _members(content: dict[str, Any]) -> tuple[tuple[Member, ...], dict[str, str
 def _earlier_members(content: dict[str, Any]) -> tuple[tuple[Member, ...], dict[str, str]]:
     """Members of a file of version 1, which may have taken a cut at five for one at one, or for none."""
     given = tuple(Member(**member) for member in content["members"])
+    # what version 1 says of units was typed in by hand
     members = tuple(replace(member, enforced=False, on_trust=True) for member in given)
     payer = common_payer(content["payers"])
     return members, check_runs(dict.fromkeys((member.run for member in members), payer))
@@ -229,6 +231,7 @@ def state_vector(sketch: DensitySketch) -> IntArray:
     if isinstance(sketch.spec, RandomSpec):
         count, sums = sketch.state()
         return np.concatenate([count, sums.ravel()])
+    # all cells, empty ones too: which of them are empty is secret, and masks need a public length
     return sketch.table().ravel()
 
 
@@ -378,6 +381,7 @@ class SiteSketch:
     @property
     def provenance(self) -> Provenance:
         """How the records of all its sites were counted, for a person who is at all of them."""
+        # joined one by one: bounds of a person who is at several sites add up
         whole = NOTHING
         for member in self.members:
             whole = whole.joined(member.provenance)
@@ -393,10 +397,12 @@ class SiteSketch:
         """Whether all of it was counted already; refused if a part of it was, or if a site counted anew."""
         both = [member for member in self.members if member.site in runs]
         for member in both:
+            # two counts of one site are two data sets: adding both would double its records
             if runs[member.site] != member.run:
                 raise ValueError(
                     f"site {member.site!r} sent two sketches of different runs for pass {self.pass_name!r}"
                 )
+        # a sum cannot be taken apart: a site that is in both would count twice
         if both and len(both) < len(self.members):
             raise ValueError(
                 f"site {both[0].site!r} is in two sums that hold other sites too: merge the sites' own files"
@@ -417,8 +423,10 @@ class SiteSketch:
         hidden = [part.masked for part in parts if part.masked is not None]
         if not hidden:
             return replace(whole, sketch=_merged_sketches(parts, whole.provenance))
+        # exact and masked numbers do not add up to either
         if len(hidden) < len(parts):
             raise ValueError("sketches: some are masked and some are not")
+        # a copy of the same records under two names of sites would count them twice
         require_apart(*(part.origins for part in parts))
         files = {path: runs for part in parts for path, runs in part.files.items()}
         whole = replace(whole, origins=tuple(origin for part in parts for origin in part.origins), files=files)
@@ -554,6 +562,7 @@ class SiteSketch:
             raise ValueError(f"sites {', '.join(self.missing)} are missing: masks cancel only in the sum over all")
         assert self.sketch is not None
         facts = {"pass": self.pass_name, "sites": [[member.site, member.run] for member in self.members]}
+        # with one site there is nothing to be disjoint from
         apart = disjoint_persons and len(self.members) > 1
         return self.sketch.release_under(terms, ledger, columns=self.columns, facts=facts, disjoint_persons=apart)
 
@@ -576,6 +585,7 @@ def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
     """
     if not parts:
         raise ValueError("parts must be at least one sketch")
+    # the largest sum first: single files that are in it already are then recognised and skipped
     first, *others = sorted(parts, key=lambda part: -len(part.members))
     # All at once: pair by pair, every step would copy the checks of all sites so far, and k sites would cost k^3.
     runs = {member.site: member.run for member in first.members}
@@ -599,6 +609,7 @@ def _waiting_checks(parts: Sequence[SiteSketch]) -> dict[str, str]:
     for part in parts:
         for name, value in part.checks.items():
             one, two = name.split("+")
+            # both sites of a pair write the same check: the second takes the first off the list
             found = waiting.pop(f"{two}+{one}", None)
             if found is None:
                 waiting[name] = value
@@ -611,6 +622,7 @@ def _waiting_checks(parts: Sequence[SiteSketch]) -> dict[str, str]:
 def _merged_sketches(parts: Sequence[SiteSketch], provenance: Provenance) -> DensitySketch:
     """Sum of sketches without masks, in a tree, so that each is added up a few times only."""
     sketches = [part.sketch for part in parts if part.sketch is not None]
+    # by twos: one after the other, the first would be copied for every site
     while len(sketches) > 1:
         rest = sketches[len(sketches) // 2 * 2 :]
         sketches = [one.merge_as(two, provenance) for one, two in zip(sketches[::2], sketches[1::2], strict=False)]

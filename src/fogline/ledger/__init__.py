@@ -12,7 +12,7 @@ import os
 if os.name != "posix":  # pragma: no cover
     raise ImportError("fogline.ledger needs the file locks and forced writes of a POSIX system")
 
-from fogline.ledger.accounts import ApproximateCost, Caps, Charge, IntegralCost
+from fogline.ledger.caps import ApproximateCost, Caps, Charge, IntegralCost
 from fogline.ledger.ledger import Ledger
 from fogline.ledger.question import BudgetExceeded, LedgerRefused, Question, ReleaseFailed
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining

@@ -26,35 +26,22 @@ from typing import Any
 from fogline._validation import Neighbours, check_neighbours
 from fogline.ledger.caps import (
     CURRENCIES,
-    AnyCost,
-    ApproximateCost,
     Caps,
     Charge,
     Currency,
-    IntegralCost,
     Lane,
 )
 from fogline.ledger.gaussian_cap import pure_as_gaussian
 from fogline.ledger.question import BudgetExceeded, LedgerRefused, canonical, kin_of, no_cap_words
-from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, Spending
+from fogline.ledger.shared_cap import Spending
 from fogline.ledger.units import AFRESH, ProtectedUnit, source_of
 
 __all__ = [
-    "CURRENCIES",
-    "DELTA_UNITS",
     "FORMAT",
     "GENESIS",
-    "UNITS",
     "Account",
     "Accounts",
-    "AnyCost",
-    "ApproximateCost",
-    "Caps",
-    "Charge",
-    "Currency",
     "Dataset",
-    "IntegralCost",
-    "Lane",
     "Place",
     "Tally",
     "chain",
@@ -106,6 +93,7 @@ class Tally:
         name, part = place.partition
         spent = self.parts.get((place.dataset, name), {})
         grown = {**spent, part: spent.get(part, 0) + units}
+        # only the dearest parts are in the total: another one costs nothing until it overtakes them
         return self.total - _dearest(spent, place.touched) + _dearest(grown, place.touched)
 
     def add(self, units: int, place: Place) -> None:
@@ -153,6 +141,7 @@ class Account:
 
     def own(self, charge: Charge) -> Charge:
         """Return a charge as it counts here: Gaussian noise in the lane of zCDP as the rho that it is."""
+        # its distance to GDP matters to the curve alone: the noise is rho-zCDP without exception
         return Charge("zcdp", charge.amount) if charge.currency == "gaussian" and self.lane == "zcdp" else charge
 
     def _in_lane(self, charge: Charge) -> Charge | None:
@@ -172,6 +161,7 @@ class Account:
         charge = self.own(charge)
         amount = self.amounts.get(charge.currency) or Tally()
         delta = self.deltas.get(charge.currency) or Tally()
+        # draws of integral privacy count everywhere, whichever part they looked at
         place = _reached(charge, place)
         return amount.after(charge.amount, place), delta.after(charge.delta, place)
 
@@ -211,16 +201,19 @@ class Account:
 
     def charged(self, charge: Charge, place: Place) -> Account:
         """Return what the account would be with one more charge."""
+        # a plan must not touch the books
         changed = deepcopy(self)
         changed.add(charge, place)
         return changed
 
     def add(self, charge: Charge, place: Place) -> None:
         """Add one charge."""
+        # asked for before anything is added: what was spent decides whether the lane is in use
         charge, taken = self.own(charge), self._in_lane(charge)
         if taken is not None:
             self.add(taken, place)
         place = _reached(charge, place)
+        # pure epsilon of before is simply gone; from the first rho on the two share one order (shared_cap.proof.md)
         first = charge.currency == self.lane and charge.amount > 0 and self.spent(self.lane)[0] == 0
         if first:
             self.pure_before = self.spent("pure")[0]
@@ -232,6 +225,7 @@ class Account:
         if first:
             self.delta_before = delta
         elif rho and delta > self.delta_before and charge.delta and self.caps and self.caps.set_aside is None:
+            # a split that moved with the answers: from here on the promise is at a larger delta, and says so
             self.mixed = max(self.mixed, Fraction(self.caps.delta or 0.0))
 
 
@@ -241,6 +235,7 @@ def _reached(charge: Charge, place: Place) -> Place:
 
 
 def _dearest(spent: dict[str, int], touched: int) -> int:
+    # a unit is in one part, and in two once it is replaced
     return sum(heapq.nlargest(touched, spent.values()))
 
 
@@ -319,6 +314,7 @@ class Accounts:
 
     def compose(self, content: dict[str, Any], now: str) -> str:
         """Return the canonical text of the next entry. Time never runs backwards in the books."""
+        # a clock that was set back must not make the file look tampered with
         placed = {"seq": self.next_seq, "group": self._first, "time": max(now, self.time)}
         return canonical({**content, **placed}).decode("ascii")
 
@@ -344,6 +340,7 @@ class Accounts:
 
     def apply(self, seq: int, content: str, digest: bytes) -> dict[str, Any]:
         """Take the next entry into the books and return it; refuse it if it does not follow from those before."""
+        # both: a missing entry, and one that was changed, moved or added
         if seq != self.next_seq or chain(self.tip, content) != digest:
             raise LedgerRefused("chain", f"entry {self.next_seq} of the ledger is missing or was changed")
         entry: dict[str, Any] = json.loads(content)
@@ -351,6 +348,7 @@ class Accounts:
         if entry["seq"] != seq or (seq == 0) != (kind == "genesis"):
             raise LedgerRefused("chain", f"entry {seq} of the ledger is out of its place")
         group = entry.get("group", -1)
+        # an entry begins a group or continues the one before it
         if group not in (seq, self.group):
             raise LedgerRefused("chain", f"entry {seq} of the ledger belongs to no group")
         if entry["time"] < self.time:
@@ -391,6 +389,7 @@ class Accounts:
         if entry["version"] in dataset.versions:
             raise LedgerRefused("version", f"version {entry['version']!r} was declared before")
         dataset.versions.append(entry["version"])
+        # new data may lie elsewhere: the first question to this version fixes it anew
         dataset.source = None
         dataset.sources = _texts(entry.get("sources")) or dataset.sources
 
@@ -410,6 +409,7 @@ class Accounts:
         named = entry["dataset"]
         account = self.dataset(named).account if named is not None else self.analyst(entry["analyst"])
         caps = Caps.from_dict(entry["caps"])
+        # nobody has proved that sums of one lane may be carried into the other
         if caps.lane != account.lane:
             raise LedgerRefused("cap", f"the lane of a cap is fixed when it is made: it is {account.lane!r}")
         if caps.lane == "zcdp" and caps.delta and caps.set_aside is None and account.is_split:
@@ -437,6 +437,7 @@ class Accounts:
             raise LedgerRefused("sums", f"entry {entry['seq']} has an impossible charge")
         totals = self._totals(charge, place, entry["analyst"])
         for name, value in totals.items():
+            # sums are exact; budgets come from logarithms, which may differ between machines
             if abs(entry[name] - value) > (_SLACK if name.endswith("budget") else 0):
                 raise LedgerRefused("sums", f"entry {entry['seq']} does not add up")
         if not _within(entry, "") or ("analyst_spent" in totals and not _within(entry, "analyst_")):
@@ -461,8 +462,10 @@ class Accounts:
 
     def _commit(self, entry: dict[str, Any]) -> None:
         question, kin = self.waiting.get(entry["reserve"], ("", ""))
+        # also where nothing was reserved: ("", "") equals no question
         if question != entry["question"]:
             raise LedgerRefused("chain", f"entry {entry['seq']} answers what was not reserved")
+        # a reservation is answered once
         del self.waiting[entry["reserve"]]
         self.answered.setdefault(kin, []).append(entry["seq"])
 

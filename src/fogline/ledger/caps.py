@@ -194,6 +194,7 @@ class Caps:
             object.__setattr__(self, "approximate", _pair(self.approximate))
         if self.integral is not None:
             object.__setattr__(self, "integral", check_positive(self.integral, "integral"))
+        # a cap that no count can hold is refused when it is made, not when it is first used
         for currency in CURRENCIES:
             budget = self.budget(currency, 0)
             # beside a delta the cap of rho decides, as it always did
@@ -227,8 +228,10 @@ class Caps:
         """
         spending = spending or Spending()
         if currency in (self.lane, "pure") and self.epsilon is not None and self.delta is not None:
+            # the caller may ask for a delta that is not spent yet
             known = spending if currency == "pure" else replace(spending, delta=delta_spent)
             return self._shared(currency, self.epsilon, self.delta, known)
+        # caps of their own: what they pay for adds to what the shared cap promises
         if currency == "approximate" and self.approximate is not None:
             epsilon, delta = self.approximate
             return _down(Fraction(epsilon), UNITS), _down(Fraction(delta), DELTA_UNITS)
@@ -248,6 +251,7 @@ class Caps:
             spending = replace(spending, delta=aside)
         if currency == "pure":
             budget = SharedCap(epsilon, delta).pure_budget(spending)
+            # beside rho it is only a bound, and must fit a column of the file
             return budget if delta == 0.0 else min(budget, _MOST - 1), 0
         if delta == 0.0:
             return None

@@ -75,6 +75,7 @@ def question_lock(directory: Path, fingerprint: str) -> Iterator[None]:
 
 def drop_after_fork() -> None:  # pragma: no cover - only in a forked child
     """Let go, in a child process, of the files that its parent has locked; the parent keeps its locks."""
+    # closing does not unlock: the lock belongs to the open file, which the parent has as well
     for handle in tuple(_held):
         os.close(handle)
     _held.clear()
@@ -104,13 +105,16 @@ def network_file_system(path: Path, mounts: str | None = None) -> str | None:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
+        # blanks in mount points are written in octal
         point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1]))
+        # the deepest mount wins, and of two at one place the later: it lies on top
         if path.is_relative_to(point) and len(point.parts) >= best:
             best, kind = len(point.parts), fields[2]
     return kind if kind in _REMOTE or kind.startswith("fuse.") else None
 
 
 def _open_locked(path: Path) -> int:
+    # never removed: who locks a file that was removed holds a lock that nobody else sees
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     _held.add(handle)
     try:
@@ -139,6 +143,7 @@ class Disk:
 
     def connect(self, path: Path, timeout: float) -> Any:
         """Open SQLite on a file that exists; the connection has the interface of `sqlite3`."""
+        # rw, not rwc: a ledger that is gone must not come back empty
         return sqlite3.connect(
             path.as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
         )
@@ -157,6 +162,7 @@ class Disk:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             while body:
+                # write may take less than it is given
                 body = body[os.write(handle, body) :]
             if forced:
                 os.fsync(handle)

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from fogline.accounting._rounding import round_down, round_up, square_root_up
 from fogline.accounting.analytic_gaussian import slack_of
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Currency
+from fogline.ledger.caps import Currency
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS
 
 if TYPE_CHECKING:
     from fogline.ledger.ledger import Ledger
@@ -87,6 +88,7 @@ def losses(ledger: Ledger, dataset: str | None = None) -> tuple[Loss, ...]:
         total = "zcdp" if content["currency"] == "gaussian" and ledger.lane(name) == "zcdp" else content["currency"]
         last = before.get(total, (0, 0))
         before[total] = content["spent"], content["delta_spent"]
+        # differences of totals, not the charges: parts of a partition cost together what the dearest costs
         amount, delta = before[total][0] - last[0], before[total][1] - last[1]
         if amount or delta:
             sizes = round_up(Fraction(amount, UNITS)), round_up(Fraction(delta, DELTA_UNITS))
@@ -110,11 +112,13 @@ def dp_events(ledger: Ledger, dataset: str | None = None) -> tuple[Any, float]:
         if loss.currency == "gaussian":
             distances += Fraction(loss.delta)
             mu = square_root_up(2 * amount)
+            # less noise than there is: the export never says that less was spent
             events += [dp_event.GaussianDpEvent(round_down(1 / Fraction(mu)))] if amount else []
         elif loss.currency == "zcdp":
             deltas += Fraction(loss.delta)
             events += [dp_event.ZCDpEvent(rho=loss.amount)] if amount else []
         elif loss.currency == "pure":
+            # by its zCDP, which composes with the others
             events.append(dp_event.ZCDpEvent(rho=round_up(amount**2 / 2)))
     slack = Fraction(slack_of(_epsilon_cap(ledger, dataset), distances)) if distances else Fraction(0)
     return dp_event.ComposedDpEvent(events), round_up(deltas + slack)

@@ -162,6 +162,7 @@ class HighWater:
 
     def move(self, before: Mark | None, high_water_mark: Mark) -> None:
         """Write a mark in place of the one before it, so that it survives a power cut. The lock must be held."""
+        # compare, then swap, under the lock
         if self.read(high_water_mark.ledger) != before:
             raise LedgerRefused("high-water", "the high-water mark was moved by somebody else")
         disk, draft = current_disk(), self._draft(high_water_mark.ledger)
@@ -171,6 +172,7 @@ class HighWater:
             "hash": high_water_mark.hash,
             "keeper": high_water_mark.keeper,
         }
+        # as long as what prepare() wrote: no new room is needed on a full disk
         disk.write(draft, canonical(content).ljust(_SIZE), forced=True)
         reached("mark written")
         disk.rename(draft, self._file(high_water_mark.ledger))
@@ -208,6 +210,7 @@ class HighWater:
 
     def _draft(self, ledger: str) -> Path:
         """Name the file that becomes the mark; each process has its own."""
+        # each its own: two processes that write one draft would mix their marks
         return self.directory / f"{ledger}.{os.getpid()}.new"
 
 
@@ -227,6 +230,7 @@ def _alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
+    # there is such a process, and it is somebody else's
     except PermissionError:
         pass
     return True
@@ -247,6 +251,7 @@ def located(path: str | os.PathLike[str]) -> Path:
     _check_place(resolved)
     if not (os.access(resolved, os.R_OK | os.W_OK) and os.access(resolved.parent, os.W_OK | os.X_OK)):
         raise LedgerRefused("read-only", "the ledger cannot be written where it is")
+    # whoever may write the file may also put an old one in its place
     if stat.S_IMODE(resolved.stat().st_mode) & 0o002:
         raise LedgerRefused("file", "everyone may write to the ledger's file: take that right away (chmod o-w)")
     return resolved
@@ -287,6 +292,7 @@ def found(
         keeper = new_keeper()
         genesis = {"kind": "genesis", "ledger": identity, "format": FORMAT, "marks": marks.identity(keeper)}
         seq, digest = _write(draft, [genesis, *declarations])
+        # the mark is there before the file has its name: a ledger without a mark is refused
         with marks.locked(identity):
             marks.move(None, Mark(identity, seq, digest, keeper))
         marks.discard(identity)
@@ -311,6 +317,7 @@ def check_file_limit(path: Path, disk_reservation: int) -> None:
     --------
     >>> check_file_limit(Path("."), 4096)
     """
+    # beyond it a write would fail in the middle of an answer that is paid for
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit != resource.RLIM_INFINITY and path.stat().st_size + disk_reservation > limit:
         raise LedgerRefused("disk", "this process may not write a file as large as the answer needs")
@@ -369,6 +376,7 @@ class DiskReservation:
         """Keep `size` bytes more, or raise OSError."""
         with self._lock:
             if self._needed + size > self._kept:
+                # kept in a file of our own: nobody else can use up the room between reservation and answer
                 _allocate(self._handle, self._kept, self._needed + size)
                 self._kept = self._needed + size
             self._needed += size
@@ -414,6 +422,7 @@ def sweep(directory: Path) -> None:
         except OSError:
             continue
         with suppress(OSError):  # somebody's
+            # whoever lives holds it
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.stat(path), os.fstat(handle)):
                 os.unlink(path)
@@ -426,6 +435,7 @@ def _own(path: Path) -> int:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):
+            # what was locked may have been removed, and a new file made at its name
             if os.path.samestat(os.stat(path), os.fstat(handle)):
                 return handle
         os.close(handle)

@@ -92,11 +92,13 @@ class GaussianCap:
     @property
     def distance_budget(self) -> int:
         """The most total variation of all releases, in units of delta."""
+        # rounded up for one unit: the sum of all is then never more than was set aside
         each = Fraction(slack_of(self.epsilon, Fraction(1, DELTA_UNITS)))
         return math.floor(SLACK_SHARE * Fraction(self.delta) / each)
 
     def rho_budget(self, spending: Spending) -> int:
         """Return how much may be spent in the Gaussian lane in all, given the pure epsilon spent before it was used."""
+        # epsilon counts as the decimal that it prints as: three of 0.1 are 0.3
         rest = round_down(Fraction(repr(self.epsilon)) - Fraction(spending.pure_before, UNITS))
         return 0 if rest <= 0.0 else _rho_budget(rest, self.converted_delta)
 
@@ -118,5 +120,6 @@ def _pure_left(units: int) -> int:
     """Return the largest pure epsilon, in units, that this much of the Gaussian lane pays for."""
     epsilon = math.floor(Fraction(pure_of(units / UNITS)) * UNITS)
     while epsilon > 0 and pure_as_gaussian(epsilon) > units:
+        # steps grow with epsilon, so that rounding of large ones is passed in a few
         epsilon -= 1 + epsilon // 10**12
     return epsilon

@@ -26,7 +26,8 @@ from fogline.accounting.analytic_gaussian import suits
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, PureCost, exact_units, gaussian_release, whole_units
 from fogline.accounting.zcdp import rho_of
-from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Lane, Place, chain
+from fogline.ledger.accounts import GENESIS, Account, Place, chain
+from fogline.ledger.caps import AnyCost, Caps, Charge, Lane
 from fogline.ledger.files import DiskReservation, found, located, marks_for, sweep
 from fogline.ledger.protocol import LedgerContext, Request, answer_at, paid_answers, receipt_at, spend
 from fogline.ledger.question import LedgerRefused, Question, canonical
@@ -175,6 +176,7 @@ class Ledger:
         locks = session.path.with_name(session.path.name + ".locks")
         try:
             locks.mkdir(mode=0o700, exist_ok=True)
+            # room of processes that died while they answered
             sweep(locks)
             self._context = LedgerContext(session, locks, DiskReservation(locks))
         except OSError:
@@ -216,6 +218,7 @@ set_aside
         caps = _new_caps(epsilon, delta, approximate, integral, lane, set_aside)
         protected = ProtectedUnit.declared(unit, max_contributions)
         declaration = dataset_declaration(dataset, version, neighbours, caps, protected, sources)
+        # with its data set in the first transaction: there is never a ledger without a cap
         target = found(path, high_water, [declaration])
         return cls.open(target, high_water=high_water)
 
@@ -253,6 +256,7 @@ set_aside
         self.close()
 
     def __del__(self) -> None:
+        # opening may have failed before there was anything to close
         if hasattr(self, "_context"):
             self.close()
 
@@ -350,6 +354,7 @@ set_aside
         "replace" a record may leave one part and enter another: releases that are not proved for the gain and the loss
         of a record are refused there.
         """
+        # a text is a sequence of letters
         if isinstance(parts, str) or len(set(parts)) != len(parts) or len(parts) < 2:
             raise ValueError("parts must be two or more different names")
         listed = [check_name(part, "parts") for part in parts]

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fogline._validation import Neighbours, check_count, check_neighbours
-from fogline.ledger.accounts import AnyCost, Charge, Place
+from fogline.ledger.accounts import Place
+from fogline.ledger.caps import AnyCost, Charge
 from fogline.ledger.disk import question_lock
 from fogline.ledger.files import DiskReservation, check_file_limit
 from fogline.ledger.question import LedgerRefused, Question, ReleaseFailed, kin_of
@@ -66,6 +67,7 @@ class Request:
         """Return a request of which everything was checked that needs no file."""
         if not isinstance(question, Question):
             raise TypeError(f"question must be a Question, got {type(question).__name__}")
+        # not truthy: a caller's 1 or "no" is not a statement
         if certified is not True:
             raise LedgerRefused("certified", "a ledger pays for certified releases only, and this is not one")
         reason = provider_reason()
@@ -116,6 +118,7 @@ def spend(context: LedgerContext, request: Request, release: Callable[[], bytes]
     _ = context.session.store  # a dead or closed handle is refused before anything else
     reached("validated")
     try:
+        # who asks the same at the same time waits, and then finds the answer
         with question_lock(context.locks, request.fingerprint):
             reached("locked")
             outcome = _answer(context, request, release)
@@ -128,6 +131,7 @@ def spend(context: LedgerContext, request: Request, release: Callable[[], bytes]
         return outcome
     if outcome == "interrupted":
         raise KeyboardInterrupt
+    # raised here, outside of every handler: no context leads back to what failed
     raise ReleaseFailed from None
 
 
@@ -181,6 +185,7 @@ def _reserve(session: Session, request: Request) -> Answer | int:
 def _cached(session: Session, request: Request, standing: int) -> Answer:
     answer = _held(session.store, standing, session.ledger, cached=True)
     paid = (answer.receipt.currency, answer.receipt.amount, answer.receipt.delta)
+    # the same words at another price would be another promise under one answer
     if paid != (request.charge.currency, request.charge.amount, request.charge.delta):
         raise LedgerRefused("cost", "this question was answered at another cost: its parameters must say all of it")
     return answer
@@ -230,6 +235,7 @@ def _carry_out(
             payload = release()
         finally:
             _releasing.now = False
+        # room was made for so many bytes and no more
         if type(payload) is not bytes or len(payload) > request.max_payload:
             return "failed"
         reached("released")
@@ -240,12 +246,14 @@ def _carry_out(
             return context.session.write("commit", lambda: _commit(context.session, request, reserved, payload))
     except KeyboardInterrupt:
         return "interrupted"
+    # whatever it is may speak of the records: one constant error stands for all
     except BaseException:
         return "failed"
 
 
 def _commit(session: Session, request: Request, reserved: int, payload: bytes) -> Answer:
     """Append the answer and read it back. Runs in a transaction, and counts once that is on the disk."""
+    # a first try that failed may have reached the disk all the same
     standing = session.store.answer_seq(request.fingerprint)
     if standing is None:
         content = {

@@ -60,9 +60,11 @@ class Question:
             _encodable(value, name)
         if not isinstance(self.parameters, Mapping):
             raise TypeError("parameters must be a mapping of names to values")
+        # a copy: who changes their mapping later must not change what was asked
         object.__setattr__(self, "parameters", _plain(self.parameters, "parameters"))
 
     def __hash__(self) -> int:
+        # parameters are a dictionary, which has no hash of its own
         return hash(self.fingerprint)
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,12 +134,14 @@ def canonical(value: object) -> bytes:
     >>> canonical({"b": 1, "a": [0.1, None]})
     b'{"a":[0.1,null],"b":1}'
     """
+    # the bytes are hashed: one spelling, for good
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.encode("ascii")
 
 
 def _plain(value: Any, where: str) -> Any:
     """Return `value` in plain types of JSON, a new copy, with one spelling for each number."""
+    # before int, which bool is one of
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -147,6 +151,7 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{where} must be finite")
+        # 1 and 1.0 are one question; from 2^53 on one float stands for several integers
         return int(value) if value.is_integer() and abs(value) < _EXACT else float(value)
     if isinstance(value, list | tuple):
         return [_plain(part, f"{where}[{j}]") for j, part in enumerate(value)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from fogline.ledger.accounts import Charge
+from fogline.ledger.caps import Charge
 from fogline.ledger.question import Question
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Receipt:
     def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
         """Return the receipt that `to_dict` described; refuse missing or unknown fields."""
         names = {field.name for field in fields(cls)}
+        # receipts of earlier versions lack the later fields, and no others
         if not names - _LATER <= set(values) <= names:
             raise ValueError("these are not the fields of a receipt")
         return cls(**values)

@@ -75,6 +75,7 @@ class Session:
 
     def __init__(self, path: Path, marks: HighWater, *, adopting: bool = False) -> None:
         self._pen = threading.RLock()
+        # the gate guards the queue for moments, the pen the file for whole transactions
         self._gate = threading.Lock()
         self._waiting: list[_Turn] = []
         self._led = False
@@ -161,6 +162,7 @@ class Session:
         _ = self.store
         with self._gate:
             self._waiting.append(turn)
+            # the first who comes writes for all who came meanwhile: one forced write serves many
             leading, self._led = not self._led, True
         if not leading:
             self._await(turn)
@@ -199,6 +201,7 @@ class Session:
             with self._gate:
                 if turn in self._waiting:
                     self._waiting.remove(turn)
+                    # told to lead, and leaving: somebody else has to
                     if turn.ready.is_set():
                         self._pass_on()
             raise
@@ -252,6 +255,7 @@ class Session:
                     turn.error = _like(error)
                 elif turn.appended or turn.purpose == "adopt":
                     turn.error = MarkFailed()
+            # an interrupt goes on, once every turn has an error of its own
             if not isinstance(error, StoreFailed | LedgerRefused | OSError):
                 raise
 
@@ -272,6 +276,7 @@ class Session:
                 self._marks.prepare(self.ledger)
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno else "unknown"
+                # its budget is spent: the answer gets a second try, with the room that was kept for it
                 if purposes == {"commit"}:
                     raise StoreFailed(f"the high-water mark: {reason}") from None
                 raise LedgerRefused("high-water", f"the high-water mark cannot be written: {reason}") from None
@@ -347,6 +352,7 @@ class Session:
             return high_water_mark
         if self._marks.identity(high_water_mark.keeper) != accounts.marks:
             raise LedgerRefused("high-water", f"the marks in {place} are not those of this ledger: {_ADOPT}")
+        # a crash between file and mark leaves the mark one group behind; anything older is another copy
         if high_water_mark.seq not in (accounts.next_seq - 1, accounts.group - 1):
             raise LedgerRefused("high-water", f"the mark in {place} is older than the ledger: {_ADOPT}")
         return high_water_mark

@@ -96,6 +96,7 @@ class SharedCap:
 
     def rho_budget(self, spending: Spending) -> int:
         """Return how much rho may be spent in all, given the pure epsilon and the delta that are spent."""
+        # pure epsilon counts at one order only: a part of rho as large as epsilon over that order
         rho, order = self._largest(spending)
         since = Fraction(spending.pure_since, UNITS)
         return max(0, math.floor((rho - since / order) * UNITS))

@@ -118,9 +118,11 @@ class Store:
 
     def _configure(self) -> None:
         run = self.connection.execute
+        # EXTRA also forces the folder after the journal is removed; no memory maps, which fail by a signal
         for pragma in ("synchronous=EXTRA", "cell_size_check=ON", "mmap_size=0"):
             run(f"PRAGMA {pragma}")
         run("PRAGMA temp_store=MEMORY")
+        # a write-ahead log would be a second file that a restored copy may lack
         mode = run("PRAGMA journal_mode=DELETE").fetchone()[0]
         if mode != "delete" or run("PRAGMA synchronous").fetchone()[0] != 3:
             raise LedgerRefused("file", "the ledger's file cannot be written safely: no rollback journal")
@@ -128,6 +130,7 @@ class Store:
     @classmethod
     def create(cls, path: Path) -> Store:
         """Make a new, empty ledger file; refuse to touch one that exists."""
+        # SQLite would take a file that is there
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         store = cls(path)
         with store.writing():
@@ -146,6 +149,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the write lock; commit at the end, roll back on any exception."""
+        # the lock at once: a transaction that reads first and writes later may be turned away
         with self._transaction("BEGIN IMMEDIATE"):
             yield
 
@@ -216,6 +220,7 @@ class Store:
         if version != SCHEMA_VERSION:
             raise LedgerRefused("version", f"the ledger has version {version}, this fogline reads {SCHEMA_VERSION}")
         statements = {sql for (sql,) in self.connection.execute("SELECT sql FROM sqlite_master")}
+        # text by text: a trigger less, or another, and old entries could be changed
         if statements != set(_SCHEMA):
             raise LedgerRefused("schema", "the ledger's tables are not those of a fogline ledger")
 
@@ -238,6 +243,7 @@ class Store:
     def append(self, accounts: Accounts, content: str) -> None:
         """Take the next entry into the books, which may refuse it, and write it."""
         seq, digest = accounts.next_seq, chain(accounts.tip, content)
+        # first: what the books refuse is never written
         accounts.apply(seq, content, digest)
         self.connection.execute("INSERT INTO entries (seq, content, hash) VALUES (?, ?, ?)", (seq, content, digest))
 
@@ -277,6 +283,7 @@ class Store:
 def _apply(accounts: Accounts, seq: int, content: str, digest: bytes) -> dict[str, Any]:
     try:
         return accounts.apply(seq, content, digest)
+    # whatever a damaged entry makes of the books, it is a refusal and not a crash
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):
         raise LedgerRefused("chain", f"entry {accounts.next_seq} of the ledger cannot be read") from None
 

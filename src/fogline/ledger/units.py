@@ -80,6 +80,7 @@ class ProtectedUnit:
         if unit is None:
             return None
         made = cls(unit, check_max_contributions(max_contributions), bool(enforced))
+        # one row of one row: there is nothing to enforce
         trivial = made.name == RECORD and made.max_contributions == 1
         return cls(made.name, made.max_contributions, trivial or (made.name != RECORD and bool(enforced)))
 
@@ -100,6 +101,7 @@ class ProtectedUnit:
 
     def fixes(self) -> ProtectedUnit:
         """Return the unit of a data set whose first release was for this one: who enforces a number may vary it."""
+        # an enforced number is in the cost of each release; a declared one is a fact about the data, and stays
         bound = self.name == RECORD or not self.enforced
         return ProtectedUnit(self.name, self.max_contributions if bound else None)
 
@@ -119,6 +121,7 @@ def check_unit(dataset: str, unit: ProtectedUnit | None, asked: ProtectedUnit | 
     most, wanted = unit.max_contributions, asked.max_contributions
     if unit.name == asked.name and (most is None or wanted is None or most == wanted):
         return
+    # fewer records of an enforced unit: its cost holds for everybody whom the data set allows for
     if unit.name == asked.name and asked.enforced and unit.name != RECORD and wanted <= most:  # type: ignore[operator]
         return
     if unit.name == RECORD:
@@ -170,6 +173,7 @@ def check_asker(accounts: Accounts, request: Request) -> Dataset:
     dataset = accounts.dataset(question.dataset)
     if request.analyst is not None:
         accounts.analyst(request.analyst)
+    # else their caps could be passed by asking as nobody
     elif accounts.analysts:
         names = ", ".join(map(repr, accounts.analysts))
         raise LedgerRefused("analyst", f"say who asks, by analyst= or --analyst: this ledger has analysts ({names})")
@@ -188,6 +192,7 @@ def check_new(dataset: Dataset, request: Request) -> None:
     question = request.question
     if question.version != dataset.versions[-1]:
         raise LedgerRefused("version", f"version {question.version!r} was replaced by {dataset.versions[-1]!r}")
+    # answers of another unit that were paid for stay readable: only new ones are refused
     check_unit(question.dataset, dataset.unit, request.unit)
     _check_source(dataset, request)
     if request.partition is not None and dataset.neighbours == "replace" and not request.gain_and_loss:

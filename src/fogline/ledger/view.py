@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 from fogline.accounting._rounding import round_down, round_up, square_root_down
 from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Caps, Charge, Currency, Lane, Place
+from fogline.ledger.accounts import Account, Place
+from fogline.ledger.caps import AnyCost, Caps, Charge, Currency, Lane
 from fogline.ledger.gaussian_cap import GaussianCap
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Plan, Remaining
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS
 from fogline.ledger.units import AFRESH
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def remaining(accounts: Sequence[Account]) -> Remaining:
 
     Examples
     --------
-    >>> from fogline.ledger.accounts import Caps
+    >>> from fogline.ledger.caps import Caps
     >>> left = remaining([Account(Caps(epsilon=1.0, delta=1e-5)), Account(Caps(epsilon=0.5, delta=1e-5))])
     >>> round(left.epsilon, 3), left.pure, left.approximate
     (0.5, 0.5, None)
@@ -46,7 +48,7 @@ def planned(accounts: Sequence[Account], charge: Charge, place: Place) -> Plan:
 
     Examples
     --------
-    >>> from fogline.ledger.accounts import Caps
+    >>> from fogline.ledger.caps import Caps
     >>> account = Account(Caps(epsilon=1.0, delta=1e-5))
     >>> planned([account], Charge("zcdp", 10**10), Place("patients", "add-remove")).times
     3
@@ -55,6 +57,7 @@ def planned(accounts: Sequence[Account], charge: Charge, place: Place) -> Plan:
     if not fits:
         return Plan(charge=charge, fits=False, times=0, before=remaining(accounts), after=None)
     # the first may fix what those after it may take
+    # the first release may open a lane, which changes what all others cost
     begun = [account.charged(charge, place) for account in accounts]
     times, step = 1, _MOST_TIMES
     while step:  # the largest number that fits, bit by bit
@@ -70,7 +73,7 @@ def promise(account: Account) -> str:
 
     Examples
     --------
-    >>> from fogline.ledger.accounts import Caps
+    >>> from fogline.ledger.caps import Caps
     >>> promise(Account(Caps(epsilon=1.0, delta=1e-6, set_aside=0.0)))
     'all releases together are (1, 1e-06)-DP, whatever analysts decide by the answers'
     >>> promise(Account(Caps(epsilon=1.0, delta=1e-6)))
@@ -154,6 +157,7 @@ def _lanes(accounts: Sequence[Account]) -> set[str]:
 
 def _converted(accounts: Sequence[Account], rho: float) -> float:
     """Return what is left of rho as an epsilon: by the curve where all lanes are Gaussian, else by zCDP."""
+    # the smallest: what is left must hold for every payer
     delta = min((_conversion_delta(account) for account in accounts if account.caps is not None), default=0.0)
     if rho <= 0.0 or delta <= 0.0:
         return 0.0
@@ -249,6 +253,7 @@ class LedgerView:
     def __copy__(self) -> Self:
         return self
 
+    # scikit-learn clones estimators for folds, and a fold has records of its own
     def __deepcopy__(self, memo: dict[int, Any]) -> LedgerView:
         return self.afresh()
 
@@ -315,6 +320,7 @@ class LedgerView:
     ) -> Answer:
         """Ask the current version of the data set; everything else, and `options`, is as in `Ledger.spend`."""
         dataset = self.dataset or str(self.ledger.on().dataset)
+        # the mark is a parameter: what is asked through it was never asked before
         told = dict(parameters) if self.nonce is None else {**parameters, AFRESH: self.nonce}
         question = Question(dataset, self.ledger.version(dataset), mechanism, code_version, told)
         try:

@@ -84,6 +84,7 @@ def above_threshold(
         def finish(exact: NDArray[Any]) -> IntArray:
             answers = np.clip(exact_integers(exact, size), -LIMIT, LIMIT)
             passed = answers + query_noise - threshold >= threshold_noise
+            # argmax gives the first of several; the index alone comes out, never a noisy value
             return np.array([np.argmax(passed) if passed.any() else -1], dtype=np.int64)
 
         return finish
@@ -126,6 +127,7 @@ def _scales(sensitivity: int, epsilon: float) -> tuple[float, float]:
     """Return the scales of the noise on the threshold and on the queries."""
     threshold_scale = laplace_scale(2 * sensitivity, epsilon)
     query_scale = laplace_scale(4 * sensitivity, epsilon)
+    # the larger of the two scales
     if query_scale > _LARGEST_SCALE:
         raise ValueError("sensitivity / epsilon is too large: the noise must fit 64-bit integers")
     return threshold_scale, query_scale

@@ -96,6 +96,7 @@ class FineScale:
         """The standard deviation of what is added, in steps of the released lattice; never less than it is."""
         if self.bits == 0:
             return self.scale
+        # rounding to coarse steps adds the variance of a uniform error
         return square_root_up(Fraction(self.scale) ** 2 / 4**self.bits + Fraction(1, 12))
 
     def event(self, sensitivity: float) -> GaussianEvent:
@@ -104,6 +105,7 @@ class FineScale:
 
     def rounded(self, noise: IntArray) -> IntArray:
         """Return noise of the fine lattice in steps of the released one."""
+        # half a coarse step is added, and the shift cuts downward: rounding to the nearest
         return noise if self.bits == 0 else (noise + (1 << (self.bits - 1))) >> self.bits
 
 
@@ -125,9 +127,11 @@ def fine_scale(sensitivity: float, rho: float) -> FineScale:
     """
     coarse = gaussian_scale(sensitivity, rho)
     bits = 0
+    # what a discrete Gaussian lacks to a rounded one falls with the fourth power of the scale: finer steps pay for it
     while coarse * 2.0**bits < LEAST_SCALE:
         bits += 1
     moved = Fraction(sensitivity) * 2**bits
+    # 1/12 more: the price is that of a Gaussian whose variance is so much smaller
     square = moved**2 / (2 * Fraction(rho)) + Fraction(1, 12)
     return FineScale(max(round_up(Fraction(square_root_up(square)) * _MARGIN), LEAST_SCALE), bits)
 
@@ -188,6 +192,7 @@ def add_gaussian(
     ((2,), 1.0)
     """
     size = check_count(size, "size", minimum=0)
+    # integers move by whole steps or not at all
     sensitivity, rho = in_steps(sensitivity), check_positive(rho, "rho")
     scale = gaussian_scale(sensitivity, rho)
     event = GaussianEvent(sensitivity=sensitivity, scale=scale)

@@ -161,6 +161,7 @@ def laplace_tail(scale: float, start: int) -> Decimal:
     0.036397
     """
     start = check_count(start, "start", minimum=0)
+    # the float as the binary number that it is
     inverse = _DIGITS.divide(Decimal(1), Decimal(check_positive(scale, "scale")))
     ratio = _DIGITS.exp(-inverse)
     tail = _DIGITS.divide(_DIGITS.exp(_DIGITS.multiply(-inverse, Decimal(start))), _DIGITS.add(1, ratio))
@@ -181,6 +182,7 @@ def laplace_reach(scale: float, probability: Fraction | float) -> int:
     if target <= 0:
         raise ValueError("probability must be greater than 0")
 
+    # compared as a fraction: rounding to a float could turn the answer around
     def exceeds(start: int) -> bool:
         return Fraction(laplace_tail(scale, start)) > target
 
@@ -248,6 +250,7 @@ def private_count(
 
     if rho is not None and epsilon is None:
         gaussian = add_gaussian(exact, size=1, sensitivity=bound, rho=rho)
+        # post-processing: no count is negative
         return NoisyCount(max(0, int(gaussian.values[0])), gaussian.scale, gaussian.event)
     if epsilon is not None and rho is None:
         laplace = add_laplace(exact, size=1, sensitivity=bound, epsilon=epsilon)

@@ -80,6 +80,7 @@ def choose(
     event = ExponentialEvent(float(epsilon))
 
     def sample(source: EntropySource) -> Finish:
+        # drawn before the utilities are known, as all noise is
         draw = int.from_bytes(source.bytes(_BITS // 8))
 
         def finish(exact: NDArray[Any]) -> IntArray:
@@ -107,7 +108,9 @@ def _exponents(exact: NDArray[Any], size: int, rate: Fraction) -> tuple[list[Fra
     if array.dtype.kind == "f":
         # A NaN would sort behind all numbers and be the best candidate.
         array = np.where(np.isfinite(array), array, np.finfo(array.dtype).min)
+    # equal utilities share one exponential, which is computed to many digits
     distinct, inverse = np.unique(array, return_inverse=True)
+    # unique sorts: the last is the best, so that every exponent is at least 0 and no weight overflows
     values = [Fraction(value) for value in distinct.tolist()]
     return [rate * (values[-1] - value) for value in values], inverse
 
@@ -122,6 +125,7 @@ def _decide(exponents: Sequence[Fraction], inverse: NDArray[np.intp], uniform: i
     weights = [_fixed_point(exponent, bits) for exponent in exponents]
     sums = np.cumsum(np.array(weights, dtype=object)[inverse])
     total, slack = int(sums[-1]), len(inverse)
+    # all ends of the interval are moved outward by what the weights may be off
     low = (uniform * (total - slack)) >> bits
     high = ((uniform + 1) * (total + slack) >> bits) + 1
     # The selected index is the number of sums W_1, ..., W_size that are not above the target.
@@ -132,6 +136,7 @@ def _decide(exponents: Sequence[Fraction], inverse: NDArray[np.intp], uniform: i
 
 def _fixed_point(exponent: Fraction, bits: int) -> int:
     """Return exp(-exponent) in units of 2^-bits, off by less than one unit."""
+    # the weight is below half a unit
     if exponent > (bits + 1) * _LOG_2:
         return 0
     # exp is at most 1 and its slope too: with 20 digits to spare both roundings are far below a unit. The

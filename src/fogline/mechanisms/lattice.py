@@ -94,6 +94,7 @@ def exact_integers(values: NDArray[Any], size: int) -> IntArray:
     array([1, 2])
     """
     array = np.asarray(values)
+    # floats are refused, not cast: a sum that was rounded has another sensitivity
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
         raise TypeError(f"the exact query must return integers that fit int64, got type {array.dtype}")
     if array.shape != (size,):

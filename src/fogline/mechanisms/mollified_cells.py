@@ -72,10 +72,12 @@ def mollified_cells(
     least, most = count_range(epsilon, cells)
 
     def sample(source: EntropySource) -> Finish:
+        # all randomness before the secret counts are asked for
         coins = _whole_numbers(source, size, 53)
         within = (_whole_numbers(source, size * base.d, 40).reshape(size, base.d) + 0.5) / FINE
 
         def finish(exact: NDArray[Any]) -> NDArray[Any]:
+            # counts add up to COIN, so that each coin falls into one cell with exactly its probability
             drawn = np.searchsorted(np.cumsum(exact), coins, side="right")
             places = np.stack(np.unravel_index(drawn, (2**bits,) * base.d), axis=1)
             return base.points((places + within) / 2**bits)
@@ -86,6 +88,7 @@ def mollified_cells(
         exact = np.asarray(counts())
         fits = exact.dtype.kind == "i" and exact.shape == (cells,)
         # Counts that break a rule are replaced by flat ones: an error here would depend on the records.
+        # summed as Python integers, which cannot wrap
         if fits and least <= exact.min() and exact.max() <= most and sum(exact.tolist()) == COIN:
             return exact.astype(np.int64)
         return np.full(cells, COIN // cells, dtype=np.int64)
@@ -134,7 +137,9 @@ def counts_of(log_ratios: FloatArray, *, epsilon: float) -> IntArray:
     True
     """
     cells, half = len(log_ratios), epsilon / 2.0
+    # beyond e^700 ratios are all alike here, and finite ends keep the bisection below from overflowing
     values = np.clip(np.nan_to_num(np.asarray(log_ratios, dtype=np.float64)), -700.0, 700.0)
+    # at these shifts all ratios are at one end of the clamp, so that the mean passes 1 in between
     low, high = values.min() - half, values.max() + half
     # A fixed number of halvings: stopping early would take a time that depends on the ratios.
     for _ in range(200):

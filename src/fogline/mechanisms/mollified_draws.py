@@ -108,6 +108,7 @@ def mollified_draws(
     """
     size, epsilon = check_count(size, "size"), check_epsilon(epsilon)
     proposals = check_drawable(epsilon)
+    # in parts of bounded memory: draws are independent of each other
     at_once = max(1, _ROWS // proposals)
     parts = [
         _drawn(log_acceptance, base, min(at_once, size - start), epsilon, proposals, constant_time, parameters)
@@ -162,6 +163,7 @@ def _drawn(
     made: list[tuple[FloatArray, IntArray]] = []
 
     def sample(source: EntropySource) -> Finish:
+        # one proposal more than is looked at: it is what comes out where all others are rejected
         uniforms = (_coins(source, size * (proposals + 1) * base.d) // 2 + 0.5) / GRID
         uniforms = uniforms.reshape(size, proposals + 1, base.d)
         coins = _coins(source, size * proposals).reshape(size, proposals)
@@ -215,6 +217,7 @@ def log_width(epsilon: float) -> int:
     >>> log_width(1.0) == LOG_STEPS // 2
     True
     """
+    # down, so that the clamp is never wider than epsilon/2
     return math.floor(Fraction(epsilon) / 2 * LOG_STEPS)
 
 
@@ -240,6 +243,7 @@ def thresholds(logs: NDArray[Any], epsilon: float) -> IntArray:
     >>> (thresholds(np.array([0, -LOG_STEPS, -9 * LOG_STEPS]), 2.0) / COIN).round(4).tolist()
     [1.0, 0.3679, 0.3679]
     """
+    # the floating-point exponential decides nothing that privacy rests on: the clamp is in whole numbers
     wanted = np.rint(COIN * np.exp(np.minimum(logs, 0) / LOG_STEPS))
     return np.asarray(np.clip(wanted, least_threshold(epsilon), COIN), dtype=np.int64)
 
@@ -255,6 +259,7 @@ def least_threshold(epsilon: float) -> int:
     context = Context(prec=60, rounding=ROUND_FLOOR)
     half = Fraction(epsilon) / 2
     power = context.exp(context.divide(Decimal(-half.numerator), Decimal(half.denominator)))
+    # up: a smaller least threshold would widen the ratio that epsilon allows
     return min(COIN, math.floor(Fraction(power) * COIN + Fraction(1, 2**40)) + 1)
 
 

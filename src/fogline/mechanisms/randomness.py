@@ -63,6 +63,7 @@ class Measurement(Protocol):
         """Return what it costs at this distance of the inputs."""
 
 
+# a release asks for the same scale at least twice: for the bound of OpenDP, and for the draw
 @lru_cache(maxsize=64)
 def _mechanism(kind: str, scale: float) -> Measurement:
     from opendp import measurements, metrics
@@ -90,6 +91,7 @@ def draw(kind: str, scale: float, size: int) -> IntArray:
     """
     if size == 0:
         return np.zeros(0, dtype=np.int64)
+    # OpenDP adds noise to values: zeros in, noise out
     return np.array(_mechanism(kind, scale)([0] * size), dtype=np.int64)
 
 
@@ -263,6 +265,7 @@ def current_provider() -> NoiseProvider:
     >>> current_provider().certified
     True
     """
+    # a context variable, not a global: an audit in one thread must not change the noise of another
     return _PROVIDER.get() or _SYSTEM
 
 
@@ -320,4 +323,5 @@ def provider_reason() -> str:
     provider = current_provider()
     if type(provider) is SystemProvider:  # what another provider says of itself does not count
         return ""
+    # a provider that gives no reason is not certified all the same
     return str(getattr(provider, "reason", "")) or "the noise did not come from the operating system"

@@ -121,6 +121,7 @@ def stable_histogram(
     threshold = stable_threshold(scale, event.delta, bound)
 
     def exact() -> NDArray[Any]:
+        # sorted: the order in which records came must not decide which draw a key gets
         counts = Counter(key for record in keys() if (key := _key(record)) is not None)
         return _pairs(sorted(counts.items(), key=lambda item: _order(item[0])))
 
@@ -174,6 +175,7 @@ def _order(key: Key) -> tuple[Any, ...]:
 def _pairs(items: Iterable[tuple[Key, int]]) -> NDArray[Any]:
     """Return (key, count) pairs as an object array of two columns, whatever the keys are."""
     listed = list(items)
+    # filled by hand: numpy would take keys that are tuples for further axes
     array = np.empty((len(listed), 2), dtype=object)
     for row, (key, count) in enumerate(listed):
         array[row, 0], array[row, 1] = key, count

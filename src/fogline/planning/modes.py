@@ -30,7 +30,7 @@ from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.scenarios import Guess, ModeSettings, Setting, ShapeLike, guess_of, width_of
-from fogline.releases.density_sketch import lattice_sensitivity
+from fogline.queries.fourier_sums import lattice_sensitivity
 
 __all__ = [
     "EPSILONS",

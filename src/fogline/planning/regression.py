@@ -25,7 +25,7 @@ from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.density import falling
 from fogline.planning.modes import EPSILONS, MOST_RECORDS
 from fogline.planning.scenarios import Setting
-from fogline.releases.density_sketch import lattice_sensitivity
+from fogline.queries.fourier_sums import lattice_sensitivity
 
 __all__ = ["BranchesAtEpsilon", "ExpectedBranches", "expected_branches"]
 

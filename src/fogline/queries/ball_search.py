@@ -165,6 +165,7 @@ class CountQuery:
 
     def decode(self, values: IntArray, noise_scale: float) -> tuple[float, float]:
         """Noisy number of records, at least one, and the deviation of its noise."""
+        # later steps divide by it
         return max(1.0, float(values[0])), noise_scale
 
 
@@ -190,6 +191,7 @@ class RadiusQuery:
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:  # noqa: ARG002
         """How far one of the averages can move: no further where a row is replaced."""
+        # one record more moves every score by one, and brings a score of up to t: over t that is two at most
         return 2 * max_contributions
 
     def sample(self, records: Records) -> FloatArray:
@@ -260,6 +262,7 @@ class CellQuery:
 
     def decode(self, values: IntArray, noise_scale: float) -> IntArray | None:  # noqa: ARG002
         """The heaviest of the frequent cells; None where no cell is frequent."""
+        # the last column has the noisy counts
         return None if not len(values) else values[np.argmax(values[:, -1]), :-1]
 
     def near(self, rows: FloatArray, cell: IntArray, margin: float) -> BoolArray:
@@ -355,6 +358,7 @@ class AverageQuery:
     @property
     def reach(self) -> int:
         """Radius of the ball in steps; also what a record adds to the count."""
+        # half of the frame: the other half is where records are recognised as being too far
         return self.frame.steps // 2
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
@@ -378,6 +382,7 @@ class AverageQuery:
 
     def decode(self, values: IntArray, noise_scale: float) -> FloatArray:
         """The average, in data units."""
+        # never below the noise: a count near zero would throw the average anywhere
         count = max(float(values[0]), 2 * noise_scale) / self.reach
         return self.frame.places(np.clip(values[1:] / count, -self.reach, self.reach))
 
@@ -425,6 +430,7 @@ class RingQuery:
     def decode(self, values: IntArray, noise_scale: float) -> Ball:
         """The ball with the smallest of the radii at which enough records are inside."""
         inside = np.cumsum(values[:-1])
+        # noise adds up ring by ring
         noise = noise_scale * np.sqrt(np.arange(1, len(self.radii) + 1))
         # With slack: noise alone must not push the ball to the next, wider radius.
         enough = np.flatnonzero(inside >= self.target - 3 * noise)
@@ -457,6 +463,7 @@ class TerrificRadiusQuery(RadiusQuery):
         inner = near_counts(vectors, self.smallest, self.size)
         outer = near_counts(vectors, self.smallest, self.size, self.stretch)
         around, beyond = outer - inner, len(vectors) - outer
+        # many inside, many far away, few in between: the least of the three is the score
         scores = np.minimum(np.minimum(inner, t), np.minimum(np.minimum(beyond, t), t - np.minimum(around, t)))
         return np.asarray(scores[:, ::-1] if self.largest else scores)
 

@@ -161,6 +161,7 @@ def seeded_learner(learner: Classifier, seed: int) -> Classifier:
     """
     from sklearn.base import clone
 
+    # the learner that was given is public and stays unfitted
     copy: Classifier = clone(learner)
     names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
     return copy.set_params(**dict.fromkeys(names, seed)) if names else copy
@@ -187,6 +188,7 @@ def log_odds(fitted: object, x: FloatArray) -> FloatArray:
     if odds.size != len(x):
         raise ValueError("learner must give one number per point for two classes")
     odds = odds.reshape(len(x))
+    # even odds
     return np.where(np.isnan(odds), 0.0, odds)
 
 
@@ -339,6 +341,7 @@ def _one_round(
 
 def _resampled(records: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
     """Return exactly `size` records: each as often as any other, but for a random remainder."""
+    # as many as were asked for, whatever the number of records: what a learner is shown has a public size
     whole, rest = divmod(size, len(records))
     rows = np.concatenate([np.tile(np.arange(len(records)), whole), rng.permutation(len(records))[:rest]])
     return np.asarray(records[rows])
@@ -347,6 +350,7 @@ def _resampled(records: FloatArray, size: int, rng: np.random.Generator) -> Floa
 def _current_draws(plan: TrainingPlan, ratio: BoostedRatio, rng: np.random.Generator) -> FloatArray:
     """Draw from the current density by rejection; for training only, never published."""
     kept, missing = [np.empty((0, plan.base.d))], plan.draws
+    # a public number of rounds; what is missing then comes from the base
     for _ in range(proposals_of(plan.epsilon)):
         points = plan.base.draws(rng, plan.draws)
         accepted = points[np.log(rng.random(plan.draws)) < ratio(points)][:missing]
@@ -364,6 +368,7 @@ def _best_shift(
     before = [ratio(points) for points in (ours, base_draws)]
     odds = [log_odds(classifier, plan.base.shown(points)) for points in (ours, base_draws)]
     sums = np.concatenate([total + gain for total, gain in zip(before, odds, strict=True)])
+    # infinite log-odds would make quantiles of NaN
     marks = np.quantile(np.clip(sums, -1e300, 1e300), np.linspace(0.0, 1.0, TUNING.shifts))
     shifts = np.concatenate([marks, marks + plan.epsilon / 4, marks + plan.epsilon / 2])
 

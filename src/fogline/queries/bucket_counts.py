@@ -43,10 +43,12 @@ def bucket_counts(table: IntArray, boxes: Boxes) -> IntArray:
     """
     sums = np.zeros([n + 1 for n in table.shape], dtype=np.int64)
     sums[(slice(1, None),) * table.ndim] = table
+    # sums over all boxes from the corner: each box then takes 2^d look-ups, however large it is
     for axis in range(table.ndim):
         np.cumsum(sums, axis=axis, out=sums)
     total = np.zeros(len(boxes), dtype=np.int64)
     for corner in np.ndindex(*(2,) * table.ndim):
+        # inclusion and exclusion
         sign = (-1) ** (table.ndim - sum(corner))
         total += sign * sums[tuple(boxes[:, axis, side] for axis, side in enumerate(corner))]
     return total

@@ -126,6 +126,7 @@ class KeyCounts:
 
     def add(self, keys: np.ndarray) -> None:
         """Count texts, an array of bytes."""
+        # an empty text stands for a missing one
         found, times = np.unique(keys, return_counts=True)
         self._counts.update({key: count for key, count in zip(found.tolist(), times.tolist(), strict=True) if key})
 
@@ -217,6 +218,7 @@ class ColumnsQuery:
 
     def l1_sensitivity(self, neighbours: str, max_contributions: int) -> int:
         """How far the counts of neighbours can be apart, as a sum of absolute values: each column moves on its own."""
+        # a record is in one cell of every column
         return len(self.parts) * rows_moved(neighbours, max_contributions)
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:

@@ -156,6 +156,7 @@ def imaged(records: Records, image: RecordImage) -> list[FloatArray]:
     """Secret: images of all records, kept from one step to the next as long as the image is the same."""
     # Kept with the records, so that they are forgotten together.
     kept = records.memory.get("images")
+    # by identity: another image, however alike, may round otherwise
     if kept is None or kept[0] is not image:
         batches: list[FloatArray] = []
         records.each(lambda rows: batches.append(image.vectors(rows)))
@@ -262,8 +263,10 @@ class StepSums:
             exact = (z - self.centres[j]) @ self.whitenings[j].T  # whole numbers below 2**53
             y = np.clip(np.rint(exact * 2.0 ** (OFFSET_BITS - WHITENING_BITS)), -FARTHEST, FARTHEST)
             squared = np.einsum("ij,ij->i", y, y).astype(np.int64)
+            # whole numbers throughout: the share of a record must not depend on its batch
             scores[:, j] = SCORE_UNITS * squared // 2 ** (2 * OFFSET_BITS + 1) + self.constants[j]
             offsets.append(clipped(y, self.radius))
+        # from an integer table: floating-point exponentials differ between machines, shares must not
         behind = np.minimum(scores - scores.min(axis=1, keepdims=True), FAR)
         likely = np.where(behind < FAR, EXPONENTIALS[behind], 0)
         # Rounded down, so that the shares of a record never sum to more than SHARE.
@@ -348,6 +351,7 @@ class ClusterStepQuery(StepQuery):
         unit = 2.0**OFFSET_BITS
         counts = values[:k] / float(SHARE * count_unit)
         count_sd = noise_scale / float(SHARE * count_unit)
+        # a quarter of an even share: divisors stay above what noise can make of an empty cluster
         sizes = np.maximum(counts, max(0.25 * self.count / k, 1.0))
         offsets = values[k : k + k * r].reshape(k, r) / (SHARE * offset_unit * unit) / sizes[:, None] / mean_lever(r, q)
         noise = noise_scale / (SHARE * offset_unit * unit) / sizes / mean_lever(r, q)
@@ -360,6 +364,7 @@ class ClusterStepQuery(StepQuery):
             factor = self.factors[j]
             means[j] = self.model.means[j] + factor @ believed[j]
             covariances[j] = _believable(factor @ shapes[j] @ factor.T, 1 / self.steps)
+        # a cluster that noise has emptied keeps a chance to come back
         weights = np.maximum(sizes / sizes.sum(), 0.2 / k)
         farthest = FARTHEST_CENTRE / self.steps  # no record is further from the centre of the projection
         model = GaussianClusters(weights / weights.sum(), np.clip(means, -farthest, farthest), covariances)

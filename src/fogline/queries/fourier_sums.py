@@ -84,12 +84,14 @@ def lattice_sums(table: IntArray, spec: SketchSpec, *, record_bits: int = 0) -> 
     shift = TABLE_BITS * spec.d + WEIGHT_BITS - LATTICE_BITS + record_bits
     weights = spec.integer_weights.tolist()
     limit = 2**61
+    # Python integers shift toward minus infinity, whatever the sign: one floor for all
     values = [(q * f) >> shift for q, f in zip(weights, real, strict=True)]
     values += [(q * f) >> shift for q, f in zip(weights[1:], imaginary[1:], strict=True)]
     return np.array([min(max(v, -limit), limit) for v in values], dtype=np.int64)
 
 
 def _exact_sums(table: IntArray, spec: SketchSpec) -> tuple[list[int], list[int]]:
+    # limbs so small that a product, summed over the longest axis, stays below 2^52
     bits = 53 - TABLE_BITS - 1 - int(np.ceil(np.log2(max(spec.cells))))
     real = _split(table, bits)
     imaginary: list[IntArray] = []
@@ -182,6 +184,7 @@ def cell_keys(rows: FloatArray, spec: CellSpec) -> IntArray:
             np.floor(x, out=x)
             # The upper bound itself belongs to the last cell.
             np.minimum(x, cells - 1.0, out=x)
+            # in doubles: cells are few enough that every key is a whole number below 2^53
             key *= cells
             key += x
     np.copyto(key, float(total), where=~inside)
@@ -258,6 +261,7 @@ class CellCounts:
         cells, numbers = self._as_cells(keys, counts)
         if len(cells) and numbers.min() < 0 and not signed:
             raise ValueError("keys must be cells of the grid and counts must not be negative")
+        # as Python integers: a sum of int64 could wrap and pass
         if sum(map(abs, numbers.tolist())) > MOST_DECLARED:
             raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
         return cells.astype(np.int64), numbers.astype(np.int64)
@@ -283,6 +287,7 @@ class CellCounts:
             raise ValueError("keys and counts must be integers, one count for each key")
         if len(cells) and (cells.min() < 0 or cells.max() >= self.total_cells):
             raise ValueError("keys must be cells of the grid and counts must not be negative")
+        # a key that comes twice would be counted once, by the assignment of arrays
         if len(np.unique(cells)) != len(cells):
             raise ValueError("keys must be distinct")
         return cells, numbers
@@ -340,6 +345,7 @@ def lattice_sensitivity(spec: FourierSpec, neighbours: str, max_contributions: i
     """
     if isinstance(spec, RandomSpec):
         return random_sensitivity(spec, neighbours, max_contributions)
+    # a feature vector has norm at most one; two of them are apart by the kernel between them
     per_record = 1.0 if neighbours == "add-remove" else math.sqrt(2 - 2 * least_kernel(spec))
     steps = max_contributions * per_record * 2.0**LATTICE_BITS + math.sqrt(spec.n_coefficients)
     return _up(steps)
@@ -383,6 +389,7 @@ def covers_gain_and_loss(spec: FourierSpec, max_contributions: int, strata: int 
 
 
 def _up(steps: float) -> float:
+    # more than the rounding of the few operations above
     return math.nextafter(steps * (1 + 1e-12), math.inf)
 
 
@@ -401,5 +408,6 @@ def least_kernel(spec: SketchSpec) -> float:
         size = spec.torus_cells[axis]
         possible = np.minimum(np.arange(size), size - np.arange(size)) < cells
         kernel = np.compress(possible, kernel, axis=axis)
+    # a smaller bound is a safe one: it makes neighbours further apart
     margin = 2 * spec.d * 3.0 * 2.0**-TABLE_BITS + 1e-9
     return min(max(float(kernel.min()) - margin, -1.0), 0.5)

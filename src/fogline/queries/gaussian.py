@@ -164,6 +164,7 @@ class PlaceQuery:
     def _read(self, frame: CentredBallLattice, block: IntArray, scale: float) -> tuple[CentredBallLattice, float]:
         noise = scale / self.steps
         inside = np.cumsum(block[:RINGS]) / self.steps  # rings are in the order of their radii
+        # not below what the noise of all rings may add up to
         count = max(float(inside[-1]), 2 * noise * math.sqrt(RINGS), 1.0)
         enough = np.flatnonzero(inside >= self.kept * count - 2 * noise)
         # Where noise hides all records, the frame stays as it is.
@@ -173,6 +174,7 @@ class PlaceQuery:
         expected = frame.d * (noise / count * frame.radius) ** 2
         squared = max(float(shift @ shift), 1e-300)
         shift = shift * math.sqrt(max(0.0, 1 - expected / squared))  # what noise explains of the length is no shift
+        # the next frame must hold what this one saw, from its new centre
         moved = math.sqrt(float(shift @ shift))
         shift = shift * min(1.0, frame.radius / max(moved, 1e-300))
         return CentredBallLattice(frame.centre + shift, min(frame.radius, seen + moved)), count
@@ -209,6 +211,7 @@ def unclipped_variance(d: int, clip: float, seen: float) -> float:
     shown = min(seen, left(TUNING.widest))
     if shown <= 0:
         return seen
+    # what clipping leaves grows with the variance, so that there is one root between these ends
     found = brentq(lambda variance: left(variance) - shown, shown * (1 - 1e-9), TUNING.widest * (1 + 1e-9))
     return float(found) / shown * seen
 
@@ -258,6 +261,7 @@ class ScatterQuery:
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far the sums of neighbours can be apart."""
         T = SCATTER_STEPS
+        # the three parts stand in different places of the vector: their squares add up
         longest = self.count_unit**2 + (self.mean_unit * T) ** 2 + (DIAGONAL * T**2) ** 2
         return block_sensitivity(longest, neighbours, max_contributions)
 
@@ -286,6 +290,7 @@ class ScatterQuery:
             unit = whitening.clip / SCATTER_STEPS
             count_sd = noise_scale / self.count_unit
             count = max(float(block[0]) / self.count_unit, 1.0)
+            # divisors stay above the noise; the count itself is told as it is
             safe = max(count, 2 * count_sd)
             square = np.zeros((self.d, self.d))
             square[first, second] = block[1 + self.d :] / weights / safe * unit**2
@@ -359,6 +364,7 @@ class Scatter:
         deviation = self.covariance - seen * np.eye(d)
         sampling = (1 - self.whitening.known) ** 2 * level**2 * d * (d + 1) / max(self.count, 1.0)
         size = float((deviation**2).sum())
+        # as much of the deviation as noise and sampling do not explain, in the manner of James and Stein
         kept = max(0.0, 1.0 - (self.noise + sampling) / max(size, 1e-300))
         return level * np.eye(d) + kept * deviation, kept
 
@@ -367,6 +373,7 @@ class Scatter:
         covariance, kept = self.shrunk()
         values, vectors = np.linalg.eigh(covariance)
         hidden = kept * self.beside_sd * math.sqrt(self.d)  # half the edge of the noise's spectrum
+        # a direction that noise hides is not whitened: dividing by its spread would blow the noise up
         values = np.maximum(values, max(hidden, 1e-9 * float(np.abs(values).max())))
         root = self.whitening.root @ (vectors * np.sqrt(values))
         known = kept + (1 - kept) * self.whitening.known

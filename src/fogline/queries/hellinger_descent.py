@@ -139,6 +139,7 @@ class Quadrature:
             return 2.0 * scale * float((np.linalg.norm(matrix, axis=1) @ self.root_kernel).max())
         directions, cosine = _directions(size)
         along = directions @ matrix.T
+        # the worst cell for a record that comes, and below the worst for one that goes
         entering = (np.maximum(along, 0.0) @ self.root_kernel).max(axis=1)
         leaving = (np.maximum(-along, 0.0) @ self.root_kernel).max(axis=1)
         return scale * float((entering + leaving).max()) / cosine
@@ -156,6 +157,7 @@ class Quadrature:
 
     def counts(self, records: Records) -> IntArray:
         """Secret: records in each cell."""
+        # counted once: all later queries of a descent are functions of these counts
         if "cells" not in records.memory:
             counts = np.zeros(self.cells, dtype=np.int64)
 
@@ -175,6 +177,7 @@ class Quadrature:
         family, w = self.plan.family, self.width
         density = family.pdf(theta, self.points) * w
         model = self.kernel @ density
+        # where the family has nothing a quotient by it would be noise
         used = model > TUNING.negligible * float(model.max(initial=0.0))
         model = np.where(used, model, 1.0)
         with np.errstate(invalid="ignore", over="ignore"):

@@ -115,6 +115,7 @@ def _radius_index(squared_distances: FloatArray, stretch: float, smallest: int, 
     shifted = np.maximum(squared_distances - 0.5, 0.5)
     if stretch != 1.0:
         shifted /= stretch**2
+    # read from the bits: a logarithm could round across a power of two
     exponents = (shifted.view(np.int64) >> MANTISSA_BITS) - EXPONENT_BIAS
     return np.asarray(np.clip((exponents >> 1) + 1 - smallest, 0, size))
 
@@ -194,6 +195,7 @@ class RecordLattice:
     def vectors(self, rows: FloatArray) -> FloatArray:
         """Integer vectors, as doubles, of the rows in the box; other rows are left out."""
         inside = np.all((rows >= self.box[:, 0]) & (rows <= self.box[:, 1]), axis=1)  # false for NaN
+        # elementwise: a record's vector does not depend on its batch
         scaled = (rows[inside] - self.middle) / self.half_widths * float(self.steps)
         return np.asarray(np.clip(np.rint(scaled), -float(self.steps), float(self.steps)))
 
@@ -264,7 +266,9 @@ class Projection:
             raise ValueError(f"projection must have shape (r, {lattice.d}) with r up to {lattice.d}, got {rows.shape}")
         if not np.isfinite(rows).all() or np.linalg.matrix_rank(rows) < len(rows):
             raise ValueError("projection must have finite, linearly independent rows")
+        # in half widths, since that is what records are measured in
         basis, upper = np.linalg.qr((rows * lattice.half_widths).T)
+        # QR leaves signs to the library: those of the given rows are kept
         return cls.on(lattice, (basis * np.sign(np.diag(upper))).T)
 
     @property
@@ -468,6 +472,7 @@ def keyed_hash(vectors: FloatArray, key: int) -> WordArray:
     (True, True)
     """
     odd = np.random.default_rng(key).integers(0, 2**63, size=vectors.shape[1] + 1, dtype=np.uint64)
+    # odd multipliers lose no bit modulo 2^64
     odd = odd * np.uint64(2) + np.uint64(1)
     mixed = np.full(len(vectors), odd[-1], dtype=np.uint64)
     for column, multiplier in zip(vectors.T, odd[:-1], strict=True):  # wraps around, as it should

@@ -140,6 +140,7 @@ def coarse_range(noisy: IntArray, scale: float) -> tuple[float, float] | None:
         last += 1
     lower, upper = bin_edges()
     low, high = float(lower[first]), float(upper[last])
+    # zeros alone: a range around them, since one of no width cannot be cut into cells
     return (low, high) if low < high else (-(2.0**LEAST_POWER), 2.0**LEAST_POWER)
 
 
@@ -231,6 +232,7 @@ class ColumnCells:
         while size <= CELLS:
             counts = self.noisy.reshape(-1, size).sum(axis=1)
             seen = counts > self.scale * math.sqrt(size) * level
+            # a block counts only if no smaller one within it did: the ends stay as narrow as can be seen
             for block in np.flatnonzero(seen & ~below):
                 first, last = min(first, int(block) * size), max(last, int(block) * size + size - 1)
             below = (seen | below).reshape(-1, 2).any(axis=1) if size < CELLS else below
@@ -274,6 +276,7 @@ class ColumnCells:
 
 def _cut(noisy: IntArray, scale: float, allowed: float) -> int:
     """How many cells of the lower end can go before this many values might be lost."""
+    # with two deviations more: what may be lost, not what seems to be
     lost = np.cumsum(noisy) + TUNING.deviations * scale * np.sqrt(np.arange(1, CELLS + 1))
     return int(np.argmax(lost > allowed)) if (lost > allowed).any() else 0
 
@@ -283,6 +286,7 @@ def _of_all_columns(
 ) -> IntArray:
     """Secret: counts of all columns, made in one pass and kept for the queries of the other columns."""
     kept = records.memory.get(name)
+    # one pass serves all columns; other ranges ask for another
     if kept is None or kept[0] != made_for:
         total = np.zeros(shape, dtype=np.int64)
         records.each(lambda rows: add(total, rows))

@@ -112,6 +112,7 @@ class ExactSum:
     def cut(self) -> IntArray:
         """Return the sum, cut to plus and minus 2**61."""
         most = LIMIT >> 32
+        # clipped before the shift, which would wrap
         inside = (np.clip(self._high, -most, most - 1) << 32) + self._low
         return np.where(self._high >= most, LIMIT, np.where(self._high < -most, -LIMIT, inside))
 
@@ -146,6 +147,7 @@ class SpreadQuery:
         spread = int(TUNING.spread_weight * self.longest) ** 2
         squared = self.count_unit**2 + self.longest**2 + spread
         if neighbours != "add-remove":
+            # replaced, the count stays; the record may turn into its opposite
             squared = max(squared, 4 * self.longest**2 + spread)
         return math.nextafter(max_contributions * math.sqrt(squared) * (1 + 1e-12), math.inf)
 
@@ -172,6 +174,7 @@ class SpreadQuery:
         mean_sd = noise_scale / steps / safe
         length = float(mean @ mean)
         squared = float(values[-1]) * self.longest / TUNING.spread_weight / steps**2 / safe
+        # noise lengthens a mean by its own variance in every column
         spread = squared - max(length - d * mean_sd**2, 0.0)
         return Spread(
             count=count,
@@ -199,6 +202,7 @@ class Spread:
     def radius(self, lattice: RecordLattice) -> int:
         """Radius of the clip around the mean, in lattice steps: from released numbers alone."""
         wide = self.variance + 0.5 * self.variance_sd + lattice.d * self.mean_sd**2
+        # an uncertain spread makes the clip wider: too small a ball would cut off the directions looked for
         return max(1, int(min(TUNING.clip * math.sqrt(wide) * lattice.steps, 2 * lattice.longest)))
 
 
@@ -340,12 +344,14 @@ def components_of(moments: Moments, lattice: RecordLattice, most: int, exactly: 
     """Leading directions of a released covariance: those above the noise, at least one and at most `most`."""
     values, vectors = np.linalg.eigh(moments.covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
+    # the edge of the semicircle of a noise matrix of this size
     edge = 2 * moments.noise_sd * math.sqrt(lattice.d)
     standing = int(np.sum(values > edge))
     r = min(max(1, min(standing, most)) if exactly is None else exactly, lattice.d)
     top = values[:r]
     signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(lattice.d)])  # else left to the library
     vectors = vectors * signs
+    # what is left of an eigenvalue once the noise matrix has pushed it up
     shrunk = (top + np.sqrt(np.maximum(top**2 - edge**2, 0.0))) / 2
     floor = max(TUNING.least_spread, 0.05 * edge)
     return PrivateComponents(

@@ -193,6 +193,7 @@ def block_sum(
     total = ExactSum(partition.parts * size)
 
     def take(rows: FloatArray) -> None:
+        # a record with a missing cell is in no part, under every query alike
         rows = drop_nonfinite(rows)
         labels = partition.labels(rows)
         blocks = [contribution(part, rows[labels == part]) for part in range(partition.parts)]
@@ -207,6 +208,7 @@ def block_sensitivity(longest_squared: int, neighbours: str, max_contributions: 
 
     One block comes or goes under add-remove; under replace one goes and one comes, in the same place or not.
     """
+    # blocks may be opposite, so that the two lengths add up in full
     moved = 1 if neighbours == "add-remove" else 2
     return math.nextafter(moved * max_contributions * math.sqrt(longest_squared) * (1 + 1e-12), math.inf)
 
@@ -266,6 +268,7 @@ class SlabsQuery:
 
         def contribution(part: int, rows: FloatArray) -> FloatArray:
             products = self.frames[part].vectors(rows) @ self.directions[part].T
+            # what lies outside counts at the end: every record counts once on each direction, as the sensitivity says
             places = np.clip(np.floor(products / self.width) + BINS // 2, 0, BINS - 1).astype(np.int64)
             return np.bincount((places + offsets).ravel(), minlength=self.block).astype(np.float64)
 
@@ -315,6 +318,7 @@ class Slabs:
 
     def best(self, most: int) -> FloatArray:
         """The clearest edges, at most this many."""
+        # stable: which of two equal valleys is taken must not differ between machines
         return np.sort(self.edges[np.argsort(-self.scores, kind="stable")[: max(most, 0)]])
 
     def middle(self, low: float, high: float) -> float:
@@ -408,10 +412,12 @@ def _clearest(
         left = np.maximum.accumulate(sums)
         right = np.maximum.accumulate(sums[::-1])[::-1]
         here = np.arange(m, len(sums) - m)
+        # the lower of the two peaks, beside the window and not overlapping it
         lower = np.minimum(left[here - m], right[here + m])
         sd = noise * math.sqrt(m)
         middle = here + (m + 1) // 2
         possible = np.minimum(mass[middle], mass[-1] - mass[middle]) >= least
+        # as deep as is asked for, but for what noise may have filled in
         possible &= sums[here] - ALLOWED * sd <= kind.depth * lower
         scores = (kind.clear * lower - sums[here]) / (sd * math.sqrt(1 + kind.clear**2))
         scores = np.where(possible, scores, -math.inf)
@@ -422,6 +428,7 @@ def _clearest(
             place = (first + last + m + 1) // 2
             if last - first + m >= kind.stretch * _narrower(counted, place):
                 best = (place, float(scores.max()))
+        # windows of doubling width: narrow valleys between high peaks, and wide ones under much noise
         m *= 2
     return best
 
@@ -524,6 +531,7 @@ class Reassigned:
             own[labels == part] = whitening.squares(rows[labels == part])
         lost = np.flatnonzero(np.isinf(own))
         far = np.stack([whitening.squares(rows[lost]) for whitening in self.whitenings])
+        # who is beyond the clip of every part stays where the cut put them
         labels[lost] = np.where(np.isfinite(far.min(axis=0)), np.argmin(far, axis=0), labels[lost])
         return labels
 
@@ -533,5 +541,6 @@ def whitening_of(centre: FloatArray, root: FloatArray, clip: float, known: float
     frame = CentredBallLattice(centre, 1.01 * clip * float(np.linalg.norm(root, 2)))
     wanted = np.linalg.inv(root) * (frame.radius / frame.steps * SCATTER_STEPS / clip)
     longest = float(np.sqrt((wanted**2).sum(axis=1)).max())
+    # as many bits as keep every row below 2^26, so that products stay exact
     bits = MAP_BITS - 1 - math.ceil(math.log2(longest))
     return Whitening(frame, root, np.rint(wanted * 2.0**bits), 2.0**-bits, clip, known)

@@ -54,6 +54,7 @@ def direction_table() -> NDArray[np.int32]:
     if np.any(cosine**2 + sine**2 > UNIT**2):
         raise AssertionError("a direction exceeds modulus one")
     table: NDArray[np.int32] = (cosine * 2**16 + sine % 2**16).astype(np.int32)
+    # shared by all that count: who changed it would change their sensitivity
     table.flags.writeable = False
     return table
 

@@ -54,6 +54,7 @@ class StrataCounts:
         self.strata = strata
         self.weight_bound = weight_bound
         self._counts = [exact_counts(spec) for _ in range(strata if weight_bound is None else 0)]
+        # weights are counted in tables of their own, in parts of a record
         cells = 0 if isinstance(spec, RandomSpec) or weight_bound is None else math.prod(spec.cells)
         self._tables = np.zeros((strata, cells), dtype=np.int64)
 
@@ -66,6 +67,7 @@ class StrataCounts:
                 here = slice(start, start + CHUNK_ROWS)
                 keys = cell_keys(rows[here], self.spec)
                 counted = (keys < self._tables.shape[1]) & (stratum[here] >= 0)
+                # add.at, not +=, which would count a cell once however often it comes
                 np.add.at(self._tables, (stratum[here][counted], keys[counted]), parts[here][counted])
             return
         for index, counts in enumerate(self._counts):

@@ -155,6 +155,7 @@ class ContinualCounts:
         if _validation.check_count(periods, "periods") > MOST_PERIODS:
             raise ValueError(f"periods must be at most {MOST_PERIODS}, got {periods}")
         terms = ReleaseTerms.checked(epsilon, delta, "add-remove", max_contributions, unit or "record")
+        # the proof for all periods together is in zCDP
         terms = replace(terms, accounting="zcdp")
         run, key = SystemSource().bytes(16).hex(), SystemSource().bytes(KEY_BYTES)
         self._begin(spec, periods, terms, bool(leavers), names, run, key)
@@ -195,6 +196,7 @@ class ContinualCounts:
         """Largest Euclidean distance that a unit moves all released sums by, not rounded down."""
         squared = self.terms.max_contributions**2 * squared_sensitivity(self.periods, leavers=self.leavers)
         root = math.isqrt(squared)
+        # isqrt cuts: one more where the root is not whole
         return round_up(Fraction(root + (root * root < squared)))
 
     @property
@@ -217,6 +219,7 @@ class ContinualCounts:
             "periods": self.periods,
             "leavers": self.leavers,
             "columns": None if self.columns is None else list(self.columns),
+            # new for each run: the answer of an earlier one is never given again
             "run": self._run,
         }
         question = PaidQuestion("continual", CODE_VERSION, parameters, self.terms.charge(gain_and_loss=False), 2**12)
@@ -280,6 +283,7 @@ class ContinualCounts:
             known, staged = self._state.known, dict[bytes, list[int]]()
             for digest in self._digests(ids):
                 if digest is not None and digest in known:
+                    # their places stay taken: a unit that leaves and comes back must not count twice as often
                     staged[digest] = [GONE] * len(known[digest])
             cells = [cell for digest in staged for cell in known[digest] if cell != GONE]
             self._count(-np.bincount(np.array(cells, dtype=np.int64), minlength=self.spec.n_leaves), staged)
@@ -316,8 +320,10 @@ class ContinualCounts:
             if kind == MISSING:
                 found.append(None)
                 continue
+            # an integer and a text differ in their first letter, whatever they spell
             text = f"i{value}" if kind == INTEGER else f"t{texts[value]}"
             content = text.encode("utf-8", "surrogatepass")
+            # keyed: without the key the file cannot be searched for a known id
             found.append(hashlib.blake2b(content, digest_size=16, key=self._key).digest())
         return found
 
@@ -329,6 +335,7 @@ class ContinualCounts:
             if not usable[i] or digest is None:
                 continue
             if digest not in staged:
+                # a copy: an error later in this call leaves the memory of units as it was
                 staged[digest] = list(self._state.known.get(digest, ()))
             known = staged[digest]
             if len(known) < self.terms.max_contributions:
@@ -339,11 +346,13 @@ class ContinualCounts:
     def _count(self, change: IntArray, staged: dict[bytes, list[int]], *, signed: bool = False) -> None:
         """Take over what a call has counted, with the memory of its units, in one assignment."""
         state, new = self._state, self._state.new.copy()
+        # records that came and went both count: sums in between must not overflow either
         total = state.total + int(np.abs(change).sum())
         if total > MOST_RECORDS:
             raise ValueError(f"at most {MOST_RECORDS} records can be counted")
         new[self.released] += change
         known = {**state.known, **staged}
+        # one assignment: whoever is interrupted before it has counted nothing
         self._state = replace(state, new=new, total=total, known=known, signed=state.signed or signed)
 
     def _require_open(self) -> None:
@@ -369,7 +378,9 @@ class ContinualCounts:
             reason, period, state = self.terms.reason, self.released, self._state
             if reason and self.receipt is not None:
                 raise RuntimeError(f"a ledger has paid, and pays for certified releases only: {reason}")
+            # the newest period has the first coefficient
             weights = root_coefficients(self.periods)[: period + 1][::-1]
+            # before the noise is drawn: two copies of one file must not release one period twice
             self._note(period)
             noisy = self.terms.add_noise(
                 sealed(lambda: weights @ state.new[: period + 1]),
@@ -388,6 +399,7 @@ class ContinualCounts:
         law = self.terms.stated(law) + (f", {TAKEN_BACK}" if state.signed else "")
         reason = "; ".join(dict.fromkeys(filter(None, state.reasons)))
         told = self.terms.guarantee(PROOF)
+        # rows that were taken back on somebody's word may never have been there
         enforced = told.enforced and not state.signed
         told = replace(told, mechanism=law, certified=not reason, reason=reason, enforced=enforced)
         return ContinualRelease(self.spec, self.periods, values, scale, told, self.columns)
@@ -473,6 +485,7 @@ class ContinualCounts:
         if not isinstance(signed, bool) or not (receipt is None or isinstance(receipt, dict)):
             raise ValueError("signed")
         ends = np.cumsum(arrays["sizes"])
+        # numpy splits nothing into one empty part
         parts = np.split(arrays["cells"], ends[:-1]) if len(ends) else []
         digests = [row.tobytes() for row in arrays["digests"]]
         known = {digest: part.tolist() for digest, part in zip(digests, parts, strict=True)}

@@ -159,6 +159,7 @@ def release_counts(
         density = release_density(spec, terms, sketch.table, ledger, columns=names, facts={"counts": [dialect, where]})
     del sketch
     if delete:
+        # after the release: a file that is gone could not be released again if it failed
         os.unlink(place)
     warn_of_count(density)
     return density.labelled(units=units_of(pairs), expect_records=expect_records)
@@ -189,6 +190,7 @@ def _known_grid(grid: str, asked: WarehouseQuery) -> tuple[str, str]:
     words = grid.split(" ")
     if len(words) != 4 or words[0] != COUNTS_FORMAT or words[1] not in DIALECTS:
         raise ValueError(f"counts: column grid does not begin with {COUNTS_FORMAT}: the query must run as printed")
+    # counts of other columns or bounds would be released as those that were asked for
     if words[2] != asked.fingerprint:
         raise ValueError(
             "counts: made for other columns, bounds, steps, features, unit or max_contributions than are asked for here"

@@ -95,8 +95,10 @@ class Curator:
         self._known: Transcript = []
         self._kept: Numbers = {}
         price = terms.cost()
+        # rational: shares are taken off without rounding in between
         self._budget = price.epsilon if isinstance(price, PureCost) else Fraction(price.rho)
         self._left = self._budget
+        # only approximate zCDP has a delta of its own; that of Gaussian terms is in the conversion
         self._set_aside = Fraction(price.delta) if isinstance(price, Cost) else Fraction(0)
         self._aside = self._set_aside
         self._distance = terms.distance
@@ -122,6 +124,7 @@ class Curator:
         """Noisy numbers and the scale of their noise."""
         if self.terms.pure:
             raise RuntimeError("the terms of this release are pure: discrete Gaussian noise needs a delta")
+        # taken before the answer is made, also where it is read again: both runs must spend alike
         rho = self._take(share)
         if self._records is None:
             values, scale = self._stored(name, query.size)
@@ -135,6 +138,7 @@ class Curator:
                 parameters=(("share", name),),
             )
             if noisy.price is not None:
+                # all answers share the total variation that the terms allow
                 self._distance -= Fraction(noisy.price.distance)
             values, scale = noisy.values, noisy.scale
         self.transcript.append((name, values, scale))
@@ -196,6 +200,7 @@ class Curator:
                 self._sealed(query),
                 size=query.size,
                 threshold=threshold,
+                # whole numbers move by whole numbers; up, since a smaller one would be too little noise
                 sensitivity=math.ceil(self._sensitivity(query)),
                 epsilon=epsilon,
                 parameters=(("share", name),),
@@ -219,6 +224,7 @@ class Curator:
         """
         epsilon = self._pure(share)
         delta = round_down(aside * self._set_aside)
+        # what is taken is what was rounded: the sum stays within what was set aside
         self._aside -= Fraction(delta)
         if self._aside < 0 or delta <= 0:
             raise RuntimeError("the terms of this release set no delta aside for this histogram")
@@ -233,6 +239,7 @@ class Curator:
                 max_contributions=math.ceil(self._sensitivity(query)),
                 parameters=(("share", name),),
             )
+            # one row per key that was found; how many there are is part of the answer
             rows = [[*key, count] for key, count in found.counts.items() if isinstance(key, tuple)]
             values = np.array(rows, dtype=np.int64).ravel()
         self.transcript.append((name, values, 0.0))
@@ -248,6 +255,7 @@ class Curator:
             Returns arrays by their names; a function of earlier answers and public parameters, of nothing else.
         """
         prefix = f"{name}."
+        # stored, not computed again: another machine may compute other last digits, on which later queries rest
         if self._records is not None:
             self._kept.update({prefix + part: np.asarray(value) for part, value in compute().items()})
         found = {key.removeprefix(prefix): value for key, value in self._kept.items() if key.startswith(prefix)}
@@ -272,6 +280,7 @@ class Curator:
         """Take a share off what is left of the budget, in the currency of the terms: rho, or pure epsilon."""
         if share <= 0:
             raise RuntimeError("a stage of a release must have a share above 0")
+        # down: shares that add up to 1 never cost more than the budget
         amount = round_down(share * self._budget)
         self._left -= Fraction(amount)
         if self._left < 0:
@@ -290,6 +299,7 @@ class Curator:
 
     def _stored(self, name: str, size: int | None) -> tuple[IntArray, float]:
         """The next answer of the transcript that is read again."""
+        # by place and by name: an algorithm that asks otherwise is not the one that was paid for
         stored, values, scale = self._known[len(self.transcript)]
         if stored != name or (size is not None and values.shape != (size,)):
             raise ValueError("these answers belong to another release")
@@ -336,6 +346,7 @@ class Curator:
         algorithm = np.errstate(all="ignore")(algorithm)
 
         def read(payload: bytes, receipt: dict[str, Any]) -> tuple[T, Guarantee, dict[str, Any] | None]:
+            # the result comes from the stored transcript even if that is new: whoever asks again gets the same
             self.forget()
             known, promised = Curator.from_bytes(terms, payload)
             return algorithm(known), promised, receipt
@@ -345,6 +356,7 @@ class Curator:
             records = self._records
             if records is None:
                 raise RuntimeError("there are no records in a release that is read again")
+            # before the first query, so that all stages see the same records of each unit
             records.bound(terms.max_contributions)
             question = PaidQuestion(
                 name=name,
@@ -373,6 +385,7 @@ class Curator:
         """The transcript, as integers and JSON."""
         header = {
             "format": FORMAT,
+            # hexadecimal: a scale must come back to the last bit
             "stages": [[name, scale.hex()] for name, _, scale in self.transcript],
             "guarantee": guarantee.to_dict(),
         }
@@ -385,6 +398,7 @@ class Curator:
     @classmethod
     def from_bytes(cls, terms: ReleaseTerms, data: bytes) -> tuple[Self, Guarantee]:
         """Read a transcript again: a curator without records, and the guarantee it was released under."""
+        # never unpickled: a ledger file is data from elsewhere
         with np.load(io.BytesIO(data), allow_pickle=False) as content:
             header = json.loads(str(content["header"]))
             if header.get("format") != FORMAT:

@@ -58,7 +58,7 @@ from fogline.releases.sketch_file import (
 )
 from fogline.releases.terms import PROOF, ReleaseTerms
 
-__all__ = ["AlreadyReleased", "DensitySketch", "RecordCounts", "ReleaseTerms", "lattice_sensitivity", "release_density"]
+__all__ = ["AlreadyReleased", "DensitySketch", "RecordCounts", "ReleaseTerms", "release_density"]
 
 MOST_PARTS = 2**20
 """Counts made elsewhere are taken on trust only so far that their sum, over all parts, stays below 2^61."""
@@ -85,7 +85,9 @@ class RecordCounts:
         self._signed = False
         self._provenance = NOTHING
         self._whole = True
+        # reentrant: save() asks for the state while it holds the lock
         self._counting_lock = threading.RLock()
+        # a forked child has a copy of the counts, and nobody would count its releases
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,7 +98,9 @@ class RecordCounts:
         """Count within this, one thread at a time; what stays counted in part can be neither released nor resumed."""
         with self._counting_lock:
             self._require_whole()
+            # first, so that what may not be added is refused before anything is counted
             joined = self._provenance.joined(added)
+            # stays false where counting raises: then nobody knows which records are in
             self._whole = False
             yield
             self._provenance, self._whole = joined, True
@@ -127,6 +131,7 @@ class RecordCounts:
         """
         rows = _validation.records(X, self.spec.d)
         with self._counting(ROW_BY_ROW):
+            # before the records go: counts may be below zero from here on
             self._signed = True
             self._counts.take_rows(rows)
         return self
@@ -153,6 +158,7 @@ class RecordCounts:
             guarantee says so.
         """
         state = self._counts.checked(keys, counts, signed=self._signed)
+        # before the counts are added: checked() bounds each part, this bounds how many parts there are
         self._declare(1)
         with self._counting(provenance):
             self._counts.add_state(*state)
@@ -272,12 +278,14 @@ class RecordCounts:
         """
         place = Path(path).resolve()
         with self._counting_lock:
+            # first, so that releases of these records are noted where other processes see them
             origins = self.kept_at(place)
             write_sketch(place, SketchFile(self.spec, self.state(), self._signed, self._provenance, origins))
 
     def kept_at(self, path: Path) -> tuple[Origin, ...]:
         """Note that the records go into a file, and give their origins as they stand there; none for no records."""
         self.require_own()
+        # without records there is nothing to share: sketches begun from one empty file may be merged
         if not self._provenance.counted and not any(self.payers):
             return ()
         keep_at(self._origins, path, self._files)
@@ -409,6 +417,7 @@ class DensitySketch(RecordCounts):
         terms = ReleaseTerms.checked(
             epsilon, delta, neighbours, max_contributions, unit, allow_pure=pure, ledger=ledger
         )
+        # sites whose units were declared disjoint make a declared bound of an enforced one
         terms = replace(terms, declared=not cut.enforced)
         facts = {} if snapshot is None else {"snapshot": _validation.check_name(snapshot, "snapshot")}
         return self.release_under(terms, ledger, facts=facts)
@@ -431,6 +440,7 @@ class DensitySketch(RecordCounts):
         With ``disjoint_persons`` what was left of a unit, here and there, was declared not to add up.
         """
         cut = self._provenance
+        # without one row of a unit another is kept in its place: rows are then not protected one by one
         if cut.unit is not None and terms.unit in ROWS:
             raise ValueError(f"unit: records were cut to {cut.most} of each {cut.unit}, and are not released for rows")
         if terms.max_contributions < cut.most and not disjoint_persons:
@@ -487,6 +497,7 @@ def release_density(
             size=spec.n_coefficients,
             sensitivity=lattice_sensitivity(spec, terms.neighbours, terms.max_contributions),
         )
+        # two columns of one name could not be asked for by name
         named = columns if columns is not None and len(set(columns)) == len(columns) else None
         return PrivateDensity(fresh, noisy.values, scale=noisy.scale, guarantee=terms.guarantee(proof), columns=named)
 

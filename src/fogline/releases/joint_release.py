@@ -66,6 +66,7 @@ def part_terms(terms: ReleaseTerms, share: Fraction) -> ReleaseTerms:
     >>> 3 * Fraction(part_terms(gaussian, Fraction(1, 3)).rho) <= Fraction(gaussian.rho)
     True
     """
+    # pure epsilons add up over the parts, and so does rho; epsilon at a fixed delta does not
     if terms.pure:
         return replace(terms, epsilon=round_down(share * terms.exact_epsilon))
     rho = whole_units(round_down(share * Fraction(terms.rho)))
@@ -118,6 +119,7 @@ def release_parts(
         plan_stages(part.spec, part_terms(terms, part.share))
     together = suits_one_pass(source)
     passes = _passes(source, parts, terms.max_contributions, together)
+    # the passes lead to it from here on, and are told to forget
     del source
     stated = leaf_guarantee(terms)
     guarantee = replace(stated, proof=PROOF, mechanism=f"{stated.mechanism}, of {len(parts)} densities")
@@ -151,6 +153,7 @@ def _passes(
     if together:
         specs, columns = [part.spec for part in parts], [part.columns for part in parts]
         return [JointPass(source, specs, columns, max_contributions)]
+    # without a unit no choice is made between records: each part may count for itself
     return [CountingPass(source[list(part.columns)], DensitySketch.of(part.spec), max_contributions) for part in parts]
 
 

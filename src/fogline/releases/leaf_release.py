@@ -85,6 +85,7 @@ class Stage:
                 parameters=parameters,
             )
             return query.decode(counts.values, Noise("laplace", counts.scale))
+        # each of the two stages may use half of it
         noisy = terms.add_noise(
             exact,
             size=query.size,
@@ -108,9 +109,11 @@ def plan_stages(spec: LeafSpec, terms: ReleaseTerms) -> tuple[Stage, Stage]:
     """
     shares = stage_shares(spec)
     whole = terms.exact_epsilon if terms.pure else Fraction(terms.rho)
+    # shares are tuned numbers: a slip in them would overspend, and is caught where they are spent
     if sum(shares) != 1 or min(shares) <= 0:
         raise RuntimeError("the shares of the stages must be positive and sum to exactly 1")
     most = _most_budget(terms)
+    # down: the two parts must not add up to more than the whole
     budgets = [round_down(min(share * whole, most)) for share in shares]
     first, second = (
         Stage(name, budget, _noise(budget, terms)) for name, budget in zip(("pilot", "counts"), budgets, strict=True)
@@ -154,6 +157,7 @@ def settle_terms(spec: LeafSpec, terms: ReleaseTerms) -> ReleaseTerms:
         raise ValueError("hdp, pdp: these are promised for Fourier sums; leaves take epsilon, with or without delta")
     if terms.pure or terms.promise is not None:
         return terms
+    # by the second stage; the pilot has noise of the same law
     pure = terms.as_pure()
     spread, bell = (plan_stages(spec, each)[1].noise.variance for each in (pure, terms))
     return pure if spread <= bell else terms
@@ -174,6 +178,7 @@ def release_stages(spec: LeafSpec, strata: int, terms: ReleaseTerms, read: Calla
         pilot's noise was drawn.
     """
     fresh = replace(spec)  # without the caches that counting records has filled
+    # both stages count the same exact table, which is read once
     known: list[IntArray] = []
 
     def tables() -> IntArray:

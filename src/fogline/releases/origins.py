@@ -77,12 +77,15 @@ def write_secret(path: str | Path, content: bytes, *, replace: bool = True) -> N
     target = Path(path)
     if not replace and target.exists():
         raise FileExistsError(f"path: {str(path)!r} is there already")
+    # in the same folder: a rename is one step only within a file system
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    # the mode is set when the file is made: there is no moment in which others could read it
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
+            # before the rename: else a loss of power may leave a new name with no content
             os.fsync(file.fileno())
         if replace:
             draft.replace(target)
@@ -99,6 +102,7 @@ def write_secret(path: str | Path, content: bytes, *, replace: bool = True) -> N
 def _place(draft: Path, target: Path) -> None:
     """Give a draft its name, unless another process was faster."""
     try:
+        # a link fails where the name is taken; a rename would replace what another process wrote
         os.link(draft, target)
     except FileExistsError:
         raise FileExistsError(f"path: {str(target)!r} is there already") from None
@@ -141,6 +145,7 @@ class AlreadyReleased(RuntimeError):
 
 def require_free(payers: Iterable[str], payer: str) -> None:
     """Refuse a release that the payers of earlier ones would not count."""
+    # what one ledger counts and another does not, neither of them counts
     if any(earlier and (payer == UNCOUNTED or earlier != payer) for earlier in payers):
         raise AlreadyReleased("this sketch was released before; further releases need the ledger that counts them all")
 
@@ -160,6 +165,7 @@ def mark_paid(runs: Sequence[str], payer: str, files: Mapping[Path, tuple[str, .
         directory = state_directory() / "released"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as locked:
+            # one lock for all notes, then the files in a fixed order: no two processes can wait for each other
             locked.enter_context(_locked(directory / ".lock", create=True))
             present = [path for path in sorted(files) if locked.enter_context(_locked(path))]
             found = [payers_noted(runs), *(payers_in(path, files[path]) for path in present)]
@@ -184,6 +190,7 @@ def payers_noted(runs: Iterable[str]) -> dict[str, str]:
     with suppress(RuntimeError):  # without a home there are no notes
         for run in runs:
             try:
+                # an empty note says that there was a release, and not who paid
                 found[run] = (state_directory() / "released" / run).read_text("utf-8") or UNCOUNTED
             except (FileNotFoundError, NotADirectoryError):
                 continue
@@ -205,12 +212,14 @@ def payers_in(path: Path, locked: Iterable[str] = ()) -> dict[str, str]:
 
 def common_payer(payers: Iterable[str]) -> str:
     """The one payer that counts all releases; UNCOUNTED if there were several, empty if there was none."""
+    # no payer is no release
     found = set(filter(None, payers))
     return UNCOUNTED if len(found) > 1 else "".join(found)
 
 
 def check_runs(runs: Any) -> dict[str, str]:
     """Return ids and payers as a file has them, or raise ValueError."""
+    # ids become names of files: anything but 32 hexadecimal digits could lead elsewhere
     if not isinstance(runs, dict) or not all(
         re.fullmatch("[0-9a-f]{32}", run) and isinstance(payer, str) for run, payer in runs.items()
     ):
@@ -250,6 +259,7 @@ def _mark_file(path: Path, runs: Sequence[str], payer: str, locked: tuple[str, .
 @contextmanager
 def _locked(path: Path, *, create: bool = False) -> Iterator[bool]:
     """Hold the lock on the file that is at a path now; false if there is none."""
+    # again where the file was replaced while its lock was waited for
     while True:
         try:
             handle = os.open(path, (os.O_RDWR | os.O_CREAT) if create else os.O_RDONLY, 0o600)
@@ -274,6 +284,7 @@ def _is_at(handle: int, path: Path) -> bool:
         return False
 
 
+# two threads must not both find the records free
 _CLAIMING = threading.RLock()
 _KNOWN: WeakValueDictionary[str, Origin] = WeakValueDictionary()
 
@@ -294,6 +305,7 @@ class Origin:
     def note(self, payer: str) -> None:
         """Take note of a payer found elsewhere; two that differ cannot be counted by either."""
         if payer and payer != self.payer:
+            # a payer of before and another one now: no ledger has seen both releases
             self.payer = UNCOUNTED if self.payer else payer
 
 

@@ -99,6 +99,7 @@ class CountingPass:
         self._provenance = ROW_BY_ROW
         if isinstance(source, Source):
             source.require_width(sketch.spec.d)
+            # what is cut by a unit is known to be; rows of an array are taken as they are
             if source.is_enforced:
                 self._provenance = Provenance(unit=source.unit, most=most)
             source = source.bounded(most)

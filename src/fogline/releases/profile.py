@@ -113,6 +113,7 @@ class ProfileTerms(ReleaseTerms):
         """The zCDP of the release, outside the event that is paid for by :attr:`aside`."""
         if not self.finds_categories:
             return super().rho
+        # what is set aside pays for rare keys that show, and is not there for the conversion
         return whole_units(zcdp.rho_of(self.epsilon, round_down(Fraction(self.delta) - Fraction(self.aside))))
 
     def cost(self) -> Cost | GaussianCost | PureCost:
@@ -122,6 +123,7 @@ class ProfileTerms(ReleaseTerms):
     def guarantee(self, proof: str = PROOF) -> Guarantee:
         """What the release may claim; no rho where zCDP holds outside an event only."""
         found = super().guarantee(proof)
+        # zCDP holds outside an event here, and a reader of rho would not know that
         return replace(found, rho=None) if self.finds_categories else found
 
 
@@ -142,6 +144,7 @@ class _Account:
     def budget(self, name: str, columns: int) -> float:
         """Epsilon or rho of a stage; what noise of the least scale does not need is left unspent."""
         who = (self.terms.neighbours, self.terms.max_contributions)
+        # how far the numbers move depends on how many columns hold a record, not on their cells
         query = ColumnsQuery([ColumnGroups(0, None, 1)] * columns)
         if self.terms.pure:
             most = query.l1_sensitivity(*who) / LEAST_SCALE
@@ -190,8 +193,10 @@ class _Account:
         name = f"categories: {column}"
         rho = Fraction(round_down(self._shares[name] * self._whole))
         epsilon = math.sqrt(2 * rho)
+        # the square root was rounded, perhaps upward
         while Fraction(epsilon) ** 2 > 2 * rho:
             epsilon = math.nextafter(epsilon, 0.0)
+        # every open column has a histogram of its own
         found = stable_histogram(
             sealed(keys),
             epsilon=epsilon,
@@ -214,6 +219,7 @@ def settle_terms(plans: Sequence[ColumnPlan], terms: ProfileTerms, paired: PairP
     >>> settle_terms(few, terms).pure, settle_terms(many, terms).pure
     (True, False)
     """
+    # a stable histogram needs a delta whatever the noise of the counts is
     if terms.pure or terms.finds_categories:
         return terms
     pure = replace(terms, delta=0.0)
@@ -312,6 +318,7 @@ class _Stages:
             for (plan, ends), part in zip(seen, cells, strict=True):
                 counted = ColumnCells(*ends, part.others[:CELLS], _tail_scale(part.noise))
                 found[plan.name] = counted.bounds(PROFILE_SETTINGS.coverage)
+        # a column of which nothing stood out gets a public range, not an error: that would tell of its records
         return [plan.found(found.get(plan.name, PROFILE_SETTINGS.unknown)) for plan in plans]
 
     def _tables(self, coder: CellCoder | RangeCoder, sizes: Sequence[int]) -> list[IntArray]:

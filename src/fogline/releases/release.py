@@ -91,6 +91,7 @@ def release(
     """
     if ledger is None:
         return make()
+    # from here on nothing in this frame but `paid` leads to the records
     asked, paid = question(), _written(make, write)
     del make, write
     try:

@@ -76,6 +76,7 @@ class PaidDraws:
         with self._lock:
             if size > self.left:
                 raise ValueError(f"n_samples={size}: only {self.left} of the draws that were paid for are left")
+            # before they are made: a draw that fails may have told something
             self.left -= size
             return self._draw(size)
 
@@ -129,10 +130,12 @@ class SecretTraining:
 
         def write(made: tuple[PaidDraws, dict[str, Any] | None]) -> bytes:
             file = io.BytesIO()
+            # all of them now: the model is not kept, and asking again gives the same draws
             np.save(file, made[0].take(draws), allow_pickle=False)
             return file.getvalue()
 
         def read(payload: bytes, receipt: dict[str, Any]) -> tuple[PaidDraws, dict[str, Any] | None]:
+            # handed out in their order, each once
             stored = iter(np.load(io.BytesIO(payload), allow_pickle=False))
             return PaidDraws(lambda size: np.array([next(stored) for _ in range(size)]), draws, base), receipt
 
@@ -143,7 +146,9 @@ class SecretTraining:
         self._records.forget()
 
 
+# weak: a model goes with the sampler that owns it
 _PAID: WeakKeyDictionary[Any, PaidDraws] = WeakKeyDictionary()
+# else parent and child would each spend the draws that were paid for once
 os.register_at_fork(after_in_child=_PAID.clear)
 
 

@@ -85,6 +85,7 @@ class Provenance:
 
     def joined(self, other: Provenance, *, disjoint: bool = False) -> Provenance:
         """That of both record sets in one sketch: a unit may be in both, unless they are declared to be disjoint."""
+        # an empty sketch takes over how the first records are counted
         if not (self.counted and other.counted):
             return self if self.counted else other
         on_trust = self.on_trust or other.on_trust
@@ -100,6 +101,7 @@ class Provenance:
             raise ValueError(
                 f"records were cut by unlike units, {self.unit} and {other.unit}: nobody knows whose are whose"
             )
+        # a unit that may be in both has what is left of it here and there
         most = max(self.most, other.most) if disjoint else self.most + other.most
         return Provenance(self.unit, most, self.enforced and other.enforced and not disjoint, on_trust)
 
@@ -155,6 +157,7 @@ def read_sketch(path: Path) -> SketchFile:
         if version not in (FORMAT, EARLIER):
             raise ValueError(f"path: not a sketch of format {FORMAT}: {version!r}")
         state = (data["keys"], data["counts"])
+        # of the open file: at the path there may be another one by now
         details = os.fstat(file.fileno())
     spec, signed = spec_from_dict(header["spec"]), bool(header.get("signed", False))
     runs = check_runs(header.get("runs", {}))
@@ -168,5 +171,6 @@ def read_sketch(path: Path) -> SketchFile:
     if runs:  # it was released since, and has an id
         return SketchFile(spec, state, signed, ON_TRUST, tuple(known_origin(run, payer) for run in runs))
     place = (details.st_dev, details.st_ino, details.st_size, details.st_mtime_ns)
+    # files of version 1 have no ids: the same file is known by its inode, size and time
     origin = _SEEN.setdefault(place, Origin(payer=payer, stored=True))
     return SketchFile(spec, state, signed, ON_TRUST, (origin,))

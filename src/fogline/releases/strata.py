@@ -80,6 +80,7 @@ def release_strata(
         noisy = terms.add_noise(
             sealed(read),
             size=size,
+            # a record is in one stratum; one that is replaced may leave one and enter another
             sensitivity=strata_sensitivity(spec, len(names), terms.neighbours, terms.max_contributions),
         )
         return Strata(

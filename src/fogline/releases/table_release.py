@@ -205,6 +205,7 @@ def _release_groups(source: SourceLike, groups: dict[str, tuple[str, ...]], wish
         found = release_parts(source, parts, terms, wishes.ledger, facts=facts_of(source))
     finally:
         del source
+    # once, for the density with most records: all have the same delta
     warn_of_count(max(found.values(), key=lambda density: density.count))
     labelled = {
         name: density.labelled(
@@ -248,6 +249,7 @@ def _table(source: SourceLike, columns: Any, unit: str | Ids | None, how: dict[s
     if isinstance(source, Source):
         if unit is not None or how["query"] is not None:
             raise TypeError("source is a table already: name its unit and its query where it is made")
+        # a table without names has all its columns: names are given to them later
         return source if columns is None or source.columns is None else source[list(columns)]
     # Asked of the type: a lazy frame would resolve its query for an attribute of its own.
     if not hasattr(type(source), "columns") and _is_array(source):
@@ -299,6 +301,7 @@ def plan_release(
     """
     pairs = units.ranges(bounds, names)
     width = width or len(pairs)
+    # one range serves all columns
     pairs = pairs * width if len(pairs) == 1 else pairs
     return pairs, _spec(pairs, width, steps, features, names)
 
@@ -348,5 +351,6 @@ def _portions(shares: Mapping[str, Any] | None, groups: Mapping[str, Any]) -> di
 
 def warn_of_count(density: PrivateDensity) -> None:
     """Warn of a delta above one over the released count, unless delta alone gave cause to before the release."""
+    # a larger delta was warned of before anything was spent
     if density.guarantee.delta <= LARGE_DELTA:
         warn_of(filter(None, [delta_caution(density.guarantee.delta, density.count)]))

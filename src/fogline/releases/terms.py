@@ -126,6 +126,7 @@ class ReleaseTerms:
                 epsilon=epsilon, delta=delta, rho=rho, hdp=hdp, pdp=pdp, sensitivity=LEAST_SENSITIVITY
             )
             epsilon, delta = promise.epsilon, promise.delta
+        # with a ledger its lane decides, and a promise in rho never asked for the curve
         falls_back = ledger is None and promise is None and delta > 0.0 and not suits(epsilon, delta)
         return cls(
             epsilon,
@@ -152,6 +153,7 @@ class ReleaseTerms:
         >>> terms.remark == FALLS_BACK, terms.as_pure().remark, terms.as_pure().pure
         (True, '', True)
         """
+        # the remark is about how delta is converted, and there is none any more
         return replace(self, delta=0.0, accounting="zcdp", remark=self.remark.replace(FALLS_BACK, "").strip(", "))
 
     @property
@@ -232,6 +234,7 @@ class ReleaseTerms:
         if self.accounting == "gaussian":
             return pure_of(rho)
         epsilon = math.sqrt(2.0 * rho)
+        # the square root was rounded, perhaps upward
         while Fraction(epsilon) ** 2 > 2 * Fraction(rho):
             epsilon = math.nextafter(epsilon, 0.0)
         return epsilon
@@ -283,8 +286,10 @@ class ReleaseTerms:
             rho=None if self.pure else self.rho,
             gaussian=self.accounting == "gaussian",
             neighbours=self.neighbours,
+            # several rows that count as one belong to somebody: the promise is then for a person
             unit=self.unit if self.max_contributions == 1 or self.unit not in ROWS else "person",
             max_contributions=self.max_contributions,
+            # one row is one row: there is nothing to enforce
             enforced=self.is_enforced or (self.max_contributions == 1 and self.unit in ROWS and not self.on_trust),
             mechanism=self.stated("discrete Laplace noise" if self.pure else "discrete Gaussian noise on Fourier sums"),
             proof=proof,
@@ -306,6 +311,7 @@ def _accounting(epsilon: float, delta: float, promise: GaussianBudget | None, le
 
 def _delta(delta: Any, mechanism: str, allow_pure: bool) -> float:
     """Return a delta: 0 where none is given and none is needed; an error says who needs one."""
+    # False equals 0, and is a mistake
     missing = delta is None or (type(delta) is not bool and isinstance(delta, Real) and delta == 0)
     if not missing:
         return _validation.check_delta(delta)
@@ -314,4 +320,5 @@ def _delta(delta: Any, mechanism: str, allow_pure: bool) -> float:
     try:
         return _validation.check_delta(delta)
     except (TypeError, ValueError) as error:
+        # the same class, so that a missing and a wrong delta stay different errors
         raise type(error)(f"{error}: {mechanism} needs it") from None

@@ -16,9 +16,9 @@ from fogline.accounting._rounding import digits_up, round_down, round_up, square
 from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import Caps, Entry, Ledger, ProtectedUnit, Remaining
-from fogline.ledger.accounts import CURRENCIES, DELTA_UNITS, UNITS, Currency
+from fogline.ledger.caps import CURRENCIES, Currency
 from fogline.ledger.gaussian_cap import GaussianCap
-from fogline.ledger.shared_cap import Spending
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, Spending
 from fogline.report._svg import HUES, element, short, significant
 
 __all__ = ["Item", "Statement", "spending_picture", "statements", "write_picture"]

@@ -12,9 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from fogline._results import ReadingResults
 from fogline.report.frame import FittedEstimator, render_page
 
-__all__ = ["KINDS", "FindingsLike", "Kind", "document", "find", "finder_of", "kind_of", "render_report", "write_report"]
+__all__ = [
+    "KINDS",
+    "FindingsLike",
+    "Kind",
+    "document",
+    "find",
+    "find_reading",
+    "finder_of",
+    "kind_of",
+    "render_report",
+    "write_report",
+]
 
 
 class FindingsLike(Protocol):
@@ -85,7 +97,7 @@ FINDERS = {
     "fogline.density.posterior.posterior:Posterior": "density:find_posterior",
     "fogline.density.comparison:ShapeComparison": "comparison:find_comparison",
     "fogline.density.distances:DensityComparison": "comparison:find_comparison",
-    "fogline._results:ReadingResults": "readings:find_reading",
+    "fogline._results:ReadingResults": "page:find_reading",
     "fogline.estimators.mode_fit:ModeFit": "modes:find_modes",
     "fogline.estimators.clustering:PrivateModeClustering": "clusters:find_clusters",
     "fogline.estimators.regression:PrivateModalRegression": "regression:find_branches",
@@ -261,6 +273,35 @@ def find(estimator: object, columns: Sequence[str] | None = None) -> FindingsLik
     ('share',)
     """
     return finder_of(estimator)(estimator, columns)
+
+
+def find_reading(reading: ReadingResults, columns: Sequence[str] | None = None) -> FindingsLike:
+    """Read what a page shows from what a method of a density returned; costs no privacy.
+
+    A table of modes, say, is read again by :class:`~fogline.PrivateModes` from the same density, which has kept it: the
+    page, the summary and the frame of a reading are those of the estimator, and there is one place for each.
+
+    Parameters
+    ----------
+    reading : ReadingResults
+        What a method of :class:`~fogline.PrivateDensity` returned.
+    columns : sequence of str, optional
+        Names for the axes.
+
+    Examples
+    --------
+    >>> from fogline import DensitySketch
+    >>> density = DensitySketch([(0, 8)], features="leaves").update([[2.0]] * 900).release(epsilon=1.0)
+    >>> find_reading(density.modes()).kind
+    'modes'
+    """
+    from fogline import estimators
+
+    origin = reading.origin
+    if origin is None:
+        raise TypeError(f"this {type(reading).__name__} was not read from a density")
+    estimator = getattr(estimators, origin.estimator)(**origin.parameters)
+    return find(estimator.read(origin.density, **origin.arguments), columns)
 
 
 def document(findings: FindingsLike, command: str | None = None) -> dict[str, Any]:

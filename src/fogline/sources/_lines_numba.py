@@ -54,6 +54,7 @@ def _power_table() -> WordArray:
         bits = five.bit_length()
         if q >= 0:
             word = five << (128 - bits) if bits <= 128 else five >> (bits - 128)
+        # 5^27 is the largest power of five that fits 64 bits
         elif q >= -27:
             word = (1 << (bits + 127)) // five + 1
         else:
@@ -80,6 +81,7 @@ class FastReader:
     def __init__(self, layout: Layout, rule: NumberRule) -> None:
         self._layout, self._number_rule = layout, rule
         slots = np.full(layout.cells, -1, dtype=np.int64)
+        # by place of the cell: most cells of a line are skipped without a look
         slots[list(layout.numbers)] = np.arange(len(layout.numbers))
         stops = np.zeros(256, dtype=np.bool_)
         stops[[ord(layout.delimiter), _FEED, _RETURN]] = True
@@ -122,6 +124,7 @@ class FastReader:
         capacity = min(BATCH_ROWS, len(block))
         while at < len(block):
             rows, notes, hard, (count, at, left) = self._read_lines(content, at, capacity)
+            # the few that no 128 bits decide: float() rounds them as it rounds all others
             for row, column, begin, end in hard[:left].tolist():
                 rows[row, column] = self._number_rule.value(block[begin:end])
             has_unit = self._layout.unit is not None
@@ -281,6 +284,7 @@ def _find_cell(block: ByteArray, begin: Whole, stops: BoolArray) -> tuple[Whole,
         at = begin + 1
         while True:
             sign = block[at]
+            # a quote that is never closed ends with its line: it must not swallow the records after it
             if sign in (_FEED, _RETURN):
                 return begin, at, at, TEXT
             if sign == _QUOTE and block[at + 1] != _QUOTE:
@@ -330,6 +334,7 @@ def _note_id(block: ByteArray, first: Whole, last: Whole, form: Whole, ids: IntA
     size = last - at
     if first == last:
         ids[k, row, 0] = NO_ID
+    # 18 digits fit 64 bits; a leading zero is part of a text, "007" is not 7
     if size < 1 or size > 18 or (block[at] == _ZERO and last - first > 1):
         return
     value: Whole = 0
@@ -370,6 +375,7 @@ def _plain_number(block: ByteArray, begin: Whole, decimal: np.uint8, stops: Bool
             digit = np.uint8(sign - zero)
         fraction = at - start
         digits += fraction
+    # 19 digits always fit 64 bits, 20 may not; anything else goes by the whole rule
     if digits == 0 or digits > 19 or not stops[sign]:
         return np.int64(at), MISSING, np.nan
     state, value = _rounded(word, -np.int64(fraction))
@@ -401,6 +407,7 @@ def _number(block: ByteArray, at: Whole, last: Whole, decimal: np.uint8, separat
         start = at
         exponent = np.int64(0)
         while at < last and _ZERO <= block[at] <= 57:
+            # capped: "1e99999999999999999999" must not wrap around to a small power
             exponent = min(10 * exponent + np.int64(block[at]) - _ZERO, np.int64(10**8))
             at += 1
         if at == start:
@@ -419,6 +426,7 @@ def _digits(block: ByteArray, at: Whole, last: Whole, word: np.uint64, size: Who
     """Read digits; returns their end, the integer that they continue, and how many of its digits count."""
     while at < last and _ZERO <= block[at] <= 57:
         digit = np.uint64(block[at] - np.uint8(_ZERO))
+        # leading zeros are no digits that count
         size += size > 0 or digit > 0
         word = word * np.uint64(10) + digit
         at += 1
@@ -440,6 +448,7 @@ def _whole_part(
             same &= block[at + i] == separator[i]
         if not same:
             break
+        # "1234,567" has no group of three before its separator
         if not grouped and not 1 <= whole <= 3:
             return at, word, size, -1
         start = at + len(separator)
@@ -456,6 +465,7 @@ def _rounded(word: np.uint64, power: Whole) -> tuple[int, float]:
     """The double nearest to word * 10^power; left where that is not decided here."""
     if word == 0:
         return NUMBER, 0.0
+    # both are doubles exactly, so that one operation rounds once
     if word <= np.uint64(2**53) and -22 <= power <= 22:
         exact = np.float64(word)
         return NUMBER, exact / _TENS[-power] if power < 0 else exact * _TENS[power]
@@ -468,6 +478,7 @@ def _rounded(word: np.uint64, power: Whole) -> tuple[int, float]:
         low += more
         if more > low:
             high += np.uint64(1)
+    # the truncated table cannot tell on which side the true product is
     if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (power < -27 or power > 55):
         return LEFT, np.nan
     upper = np.int64(high >> np.uint64(63))
@@ -476,6 +487,7 @@ def _rounded(word: np.uint64, power: Whole) -> tuple[int, float]:
     if is_tie and mantissa << np.uint64(upper + 9) == high:  # halfway: to even
         mantissa &= ~np.uint64(1)
     mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
+    # 217706 / 2^16 is the logarithm of 10 to the base 2, exact enough for all powers here
     exponent = ((217706 * power) >> 16) + 63 + upper - zeros - 52
     return NUMBER, np.float64(mantissa) * _TWOS[exponent + 1074]
 
@@ -494,6 +506,7 @@ def _leading_zeros(word: np.uint64) -> tuple[int, np.uint64]:
 @_inlined
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The 128 bits of a product."""
+    # by halves: there is no integer of 128 bits here
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
     low, mid, other = a0 * b0, a1 * b0, a0 * b1

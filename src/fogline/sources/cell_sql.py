@@ -37,6 +37,7 @@ class Dialect:
 
     def number(self, value: float) -> str:
         """A double, exactly."""
+        # repr gives the shortest decimal that reads back as the same double
         return f"CAST('{value!r}' AS {self.double})"
 
     def quotient(self, part: str, width: float) -> str:
@@ -63,6 +64,7 @@ class SqliteDialect(Dialect):
 
     def index(self, position: str, cells: int) -> str:
         """Whole part of a nonnegative position, at most the last cell."""
+        # a cast cuts toward zero, which is down for what is not negative
         return f"min(CAST({position} AS INTEGER), {cells - 1})"
 
 
@@ -109,6 +111,7 @@ class CellSql:
         for j, cells in enumerate(spec.cells):
             x, lower = f"x{j if places is None else places[j]}", dialect.number(float(spec.lower[j]))
             inside.append(f"{x} >= {lower} AND {x} <= {dialect.number(float(spec.upper[j]))}")
+            # the same operations in the same order as cell_keys: every engine rounds alike
             steps = dialect.quotient(f"({x} - {lower})", float(spec.cell_widths[j]))
             # Row-major, as cell_keys numbers them.
             cell = f"({cell}) * {cells} + {dialect.index(f'{steps} + {dialect.number(float(spec.shift[j]))}', cells)}"

@@ -94,6 +94,7 @@ class DaskTable(ClusterTable):
         if self._bound is not None and self.unit_column is not None:
             empty = _with_buckets(source._meta, self.columns, self.unit_column, self._bound)
             named = source.map_partitions(_with_buckets, self.columns, self.unit_column, self._bound, meta=empty)
+            # all rows of a unit in one partition, by a bucket that its id decides
             source = named.shuffle(on=BUCKET)
         return list(source.to_delayed())
 
@@ -104,6 +105,7 @@ class DaskTable(ClusterTable):
         # name.
         partial, join = delayed(_partition_state, pure=False), delayed(_joined, pure=False)
         states = [partial(part, self.columns, self.unit_column, spec, self._bound) for part in self._partitions()]
+        # in a tree: no task holds more than a few states
         while len(states) > 1:
             states = [join(states[i : i + FAN_IN], spec) for i in range(0, len(states), FAN_IN)]
         # A frame without partitions is a data set without records, and an answer like any other.
@@ -152,6 +154,7 @@ def _with_buckets(part: pd.DataFrame, columns: Sequence[str], unit: str, bound: 
     """Numbers of a partition's rows and the ids of their units, as columns whose types no record decides."""
     import pandas as pd
 
+    # no rows first: a partition without records has the same columns and types
     parts = [_named_rows(np.zeros((0, len(columns))), [], bound)]
     PartTable(part, columns, unit)._scan(lambda rows, ids: parts.append(_named_rows(rows, cast(Ids, ids), bound)))
     return pd.concat(parts, ignore_index=True)

@@ -99,6 +99,7 @@ class Dialect:
         >>> DIALECTS["duckdb"].quoted("age"), DIALECTS["snowflake"].quoted("age"), DIALECTS["tsql"].quoted("a]b")
         ('"age"', 'age', '[a]]b]')
         """
+        # in quotes a name in lower case would be another column there
         if self.folds and re.fullmatch("[a-z][a-z0-9_]*", name):
             return name
         opened, closed = self.quotes[0], self.quotes[1]
@@ -165,6 +166,7 @@ def dyadic(value: float) -> tuple[int, tuple[int, ...]]:
     if denominator == 1 and abs(numerator) < 2**53:
         return numerator, ()
     exponent = 1 - denominator.bit_length()
+    # the odd part has at most 53 bits, so that every partial product is a double
     while numerator % 2 == 0:
         numerator, exponent = numerator // 2, exponent + 1
     whole, rest = divmod(abs(exponent), POWER)

@@ -88,6 +88,7 @@ class ReadingOptions:
         if character == self.decimal:
             raise ValueError(f"thousands must differ from the decimal mark, got {character!r} for both")
         try:
+            # a sign that the encoding does not have could never be found in the file
             character.encode(self.encoding)
         except UnicodeEncodeError:
             raise ValueError(f"thousands: there is no {character!r} in {self.encoding}") from None
@@ -144,6 +145,7 @@ class NumberRule:
         character = re.escape(self.decimal)
         whole = rb"[0-9]+"
         if self.separator:
+            # groups of exactly three, or none: "1,5" is no number with a thousands comma
             whole += rb"|[0-9]{1,3}(?:" + re.escape(self.separator) + rb"[0-9]{3})+"
         exponent = rb"(?:[eE][+-]?[0-9]+)?"
         body = rb"(?:(?:" + whole + rb")(?:" + character + rb"[0-9]*)?|" + character + rb"[0-9]+)"
@@ -163,6 +165,7 @@ class NumberRule:
     def values(self, cells: list[bytes]) -> list[float]:
         """The numbers that cells are: for each the same as :meth:`value`, faster where all of them are plain."""
         joined = b"\n".join(cells)
+        # only signs of plain numbers are left: float() then reads what the pattern allows
         if not (self.separator or self.null or joined.translate(None, self._plain)):
             try:
                 pointed = cells if self.decimal == b"." else joined.replace(self.decimal, b".").split(b"\n")
@@ -173,6 +176,7 @@ class NumberRule:
 
     def is_null(self, cell: bytes) -> bool:
         """Whether a cell is one of the stated null words."""
+        # compared as text: "-999.0" is not the word "-999"
         return cell.strip(BLANKS) in self.null
 
 
@@ -195,6 +199,7 @@ def _checked_encoding(encoding: object) -> str:
     if name in ("utf-8", "utf-8-sig"):
         return "utf-8"
     ascii_text = bytes(range(128)).decode("ascii")
+    # a line feed must be a line feed wherever it stands, or lines cannot be cut as bytes
     if len(single) != 256 or not single.startswith(ascii_text) or re.search("escape|iso2022", name):
         raise ValueError(
             f"encoding: lines cannot be cut safely in {encoding!r}, since bytes of ASCII are parts of other characters "

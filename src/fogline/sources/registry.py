@@ -99,6 +99,7 @@ def table(
         from fogline.sources.databases import adapt
 
         return adapt(source, columns, query=query, unit=unit_name(unit), progress=progress)
+    # else it would be taken for a file that is not there
     if isinstance(source, str) and (other := re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source)):
         raise ValueError(f"source: expected postgres:// or sqlite:// of addresses, got {other.group()}")
     if query is not None:
@@ -115,6 +116,7 @@ def as_source(X: SourceLike) -> SourceLike:
         raise TypeError("X: name what to read, by fogline.sources.registry.table(address, query=...)")
     if isinstance(X, Source):
         return X
+    # whether zeros of a sparse matrix are values or missing is for its owner to say
     if hasattr(X, "tocsr"):
         raise TypeError(
             "X: sparse input is not supported as it is; pass fogline.sources.registry.table(X) if zeros are values"

@@ -69,6 +69,7 @@ class SparkTable(ClusterTable):
         chosen = chosen_columns(columns, unit, list(frame.columns))
         super().__init__(chosen, len(chosen), unit, progress)
         self._frame = frame
+        # types of the schema alone: no row is looked at
         for name in chosen:
             if kinds[name].split("(")[0] not in NUMBERS:
                 raise TypeError(f"columns: column {name!r} holds {kinds[name]}, not numbers")
@@ -84,6 +85,7 @@ class SparkTable(ClusterTable):
     def _people(self) -> DataFrame:
         """One row per unit, with all of its rows."""
         rows = f"collect_list(struct({', '.join(f'x{j}' for j in range(self.width))})) AS rows"
+        # all rows of a unit in one place, whatever partition they were in
         return self._doubles().where("unit IS NOT NULL").groupBy("unit").agg(_expression(rows))
 
     def _state(self, spec: Spec) -> State:
@@ -112,12 +114,14 @@ class SparkTable(ClusterTable):
         density, keys, counts = (
             answer.column(name).to_numpy().astype(np.int64) for name in ("density", "cell", "count")
         )
+        # by density, then cell: groups come in no order
         order = np.lexsort((keys, density))
         density, keys, counts = density[order], keys[order], counts[order]
         return [(keys[density == k], counts[density == k]) for k in range(len(specs))]
 
     def _reduced(self, frame: DataFrame, specs: Sequence[Spec], step: Step) -> list[State]:
         """Sums of the states of all partitions, by way of a few tasks that add up those of others."""
+        # in two steps, so that the driver never holds the states of all partitions
         partial = frame.mapInArrow(step, STATE).repartition(FAN_IN, "part")
         answer = partial.mapInArrow(_merge_step(specs), STATE).toArrow()
         totals = [exact_counts(spec) for spec in specs]
@@ -214,6 +218,7 @@ def _add_packed(totals: Sequence[ExactCounts], batch: ArrowBatch) -> None:
     ):
         total = totals[density]
         shape = total.state()[1].shape if not isinstance(total.spec, CellSpec) else (-1,)
+        # checked: workers run elsewhere, and what comes back is data
         total.add_state(*total.checked(_words(first), _words(second).reshape(shape)))
 
 

@@ -78,11 +78,13 @@ def batch_rows(width: int) -> int:
     >>> [batch_rows(width) for width in (2, 16, 100, 5000)]
     [65536, 65536, 8192, 4096]
     """
+    # about a million numbers at a time, whatever the width
     return min(BATCH_ROWS, 4096 * max(1, 2**20 // max(1, width) // 4096))
 
 
 def cores() -> int:
     """How many processors this process may use."""
+    # what this process may use, not what the machine has: a container may be given less
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -112,6 +114,7 @@ def typed_columns(
 def read_public(table: Source) -> FloatArray:
     """Read a table that holds no secret, such as a sample that somebody published: all rows as one array."""
     batches = [np.empty((0, table.width))]
+    # a copy: readers may fill the same buffer again
     table.each_batch(lambda rows: batches.append(rows.copy()))
     return np.concatenate(batches)
 
@@ -163,6 +166,7 @@ class Source(ABC):
         """What the guarantee protects: what a row is, or what the unit's column names."""
         if self.unit_column is None:
             return self._row
+        # a column that is called "record" must not pass for the row itself
         return self.unit_column if self.unit_column not in ROWS else f"value of {self.unit_column}"
 
     @property
@@ -210,6 +214,7 @@ class Source(ABC):
 
     def require_width(self, d: int) -> None:
         """Raise an error unless there is one column for each of d axes; where none were declared, this does so."""
+        # a plain list declares no width: the bounds do, which are public
         if self._width is None:
             self._width = d
         if d != self._width:
@@ -248,6 +253,7 @@ class Source(ABC):
             if tell is not None:
                 tell(done)
 
+        # as in _counted_scan: what a first batch loads must not tell that there was a record
         if self._width is not None:
             take(np.zeros((0, self._width)), [[] for _ in self.texts], self._no_ids())
         self._scan_typed(take_and_tell)
@@ -312,4 +318,5 @@ class Source(ABC):
 
     def _guarded(self, read: Callable[[], T]) -> T:
         failure = self._failure
+        # one constant error: a reader's own may quote a cell
         return contained(read, lambda: ReadFailed(failure))

@@ -171,6 +171,7 @@ def _cell(line: bytes, begin: int, delimiter: bytes) -> tuple[bytes, int]:
         closing = line.find(b'"', begin + 1)
         while closing >= 0 and line[closing + 1 : closing + 2] == b'"':
             closing = line.find(b'"', closing + 2)
+        # never closed: the rest of the line as it is, quotes and all
         if closing < 0:
             return line[begin:], len(line)
         if line[closing + 1 : closing + 2] in (delimiter, b""):
@@ -365,6 +366,7 @@ def read_header(file: Path, options: ReadingOptions) -> Header:
         raise ValueError(f"path: the header of {file.name} cannot be read as {options.encoding.upper()}") from None
     # A delimiter within quotes is part of a name.
     bare = re.sub('"[^"]*"', "", text)
+    # of equally frequent ones the first in the list
     found = max(DELIMITERS, key=lambda delimiter: (bare.count(delimiter), -DELIMITERS.index(delimiter)))
     delimiter = options.check_delimiter(options.delimiter or found)
     names = [name.decode(options.encoding).strip() for name in cells_of(line, delimiter.encode())]

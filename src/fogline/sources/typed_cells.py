@@ -79,6 +79,7 @@ class _Remembered:
     def each(self, cells: list[Any]) -> list[Any]:
         """What the rule makes of each cell."""
         known, found = self._known, []
+        # a column of all different cells must not fill the memory
         if len(known) > MOST_REMEMBERED:
             known.clear()
         for cell in cells:
@@ -278,6 +279,7 @@ def spelled(keys: NDArray[np.bytes_]) -> FloatArray:
     """
     signs = np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), KEY_WORDS, 6)
     padded = np.zeros((len(keys), KEY_WORDS, 8), dtype=np.uint8)
+    # 48 bits in the lower part of a big-endian word: every word is a whole number below 2^53
     padded[..., 2:] = signs
     return padded.view(">u8")[..., 0].astype(np.float64)
 
@@ -298,6 +300,7 @@ class _CodedSource(Source):
         super().__init__(None, coder.width, source.unit_column)
         self._inner, self._coder, self._places = source, coder, None if places is None else list(places)
         self._failure, self._row = source._failure, source._row
+        # whoever cuts units may have to read twice
         self.rereadable = source.rereadable
 
     def _scan(self, take: Take) -> None:
@@ -369,6 +372,7 @@ class TypedPasses:
         if source.columns is None:
             places = [self._names.index(name) for name in numbers]
         else:
+            # the caller's table keeps its columns
             source = source.__copy__()
             source.columns, source._width, source.texts = tuple(numbers), len(numbers), texts
         coded: Source = _CodedSource(source, coder, places)
@@ -457,6 +461,7 @@ def _database_kind(kind: object) -> Kind:
                 name, "number"
             )
         return "date" if kind in POSTGRES_DATES else "text"
+    # SQLite goes by parts of the declared word, in this order
     word = str(kind).upper()
     if "INT" in word:
         return "integer"
@@ -476,6 +481,7 @@ def _frame_kinds(frame: SourceLike) -> dict[str, Kind]:
     except TypeError:
         raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
     schema = known.collect_schema()
+    # types of pandas may have been chosen by what the cells hold
     types = list(given.dtypes) if known.implementation.is_pandas_like() else [None] * len(schema)
 
     def kind_of(kind: nw.dtypes.DType) -> Kind:

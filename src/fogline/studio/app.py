@@ -167,6 +167,7 @@ def serve(config: StudioConfig, announce: Callable[[dict[Role, str]], None]) -> 
     """
     import uvicorn
 
+    # the port first: a second studio must not make a ledger and then fail
     with _listening(config.host, config.port) as listening:
         ledger = open_ledger(config)
         tokens, told = Tokens.drawn()

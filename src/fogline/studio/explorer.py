@@ -21,8 +21,21 @@ from fogline.report.density import column_step, read_curve
 from fogline.report.frame import p_value
 from fogline.report.page import find, kind_of
 from fogline.report.summaries import estimate_cells
+from fogline.studio.questions import Fields, last_of, number_of, parse_number
 
-__all__ = ["POINTS", "QUANTILES", "Condition", "Memory", "Reading", "comparison", "curve", "in_words", "kind_content"]
+__all__ = [
+    "POINTS",
+    "QUANTILES",
+    "Condition",
+    "Memory",
+    "Reading",
+    "comparison",
+    "curve",
+    "in_words",
+    "kind_content",
+    "slice_conditions",
+    "slice_fault",
+]
 
 POINTS = (16, 32, 64, 128, 256)
 """Resolutions that can be chosen."""
@@ -252,3 +265,29 @@ def kind_content(density: PrivateDensity, kind: str, response: str | None = None
     findings = find(found, columns)
     told = kind_of(findings)
     return told.template, told.get("content")(findings)
+
+
+def slice_conditions(fields: Fields, names: tuple[str, ...], column: str) -> tuple[Condition, ...]:
+    """Return the conditions of a slice: ranges of the other columns."""
+    found = []
+    for name in names:
+        low, high = number_of(fields, f"low.{name}"), number_of(fields, f"high.{name}")
+        if name != column and (low is not None or high is not None):
+            found.append(Condition(name, low, high))
+    return tuple(found)
+
+
+def slice_fault(fields: Fields, others: Sequence[str]) -> str:
+    """What is wrong with the form of a slice, in words; nothing if all is well."""
+    typed = [last_of(fields, f"{end}.{name}") for name in others for end in ("low", "high")] + [last_of(fields, "at")]
+    wrong = next((text for text in typed if text and parse_number(text) is None), "")
+    if wrong:
+        return f"“{wrong[:40]}” is not a number."
+    for name in others:
+        low, high = number_of(fields, f"low.{name}"), number_of(fields, f"high.{name}")
+        if low is not None and high is not None and low > high:
+            return f"Only where {name} lies: “from” is above “to”."
+    split, at = last_of(fields, "split"), number_of(fields, "at")
+    if split in others and at is None:
+        return f"Say at which value of {split} the two groups part."
+    return "Choose the column by which the two groups part." if at is not None and split not in others else ""

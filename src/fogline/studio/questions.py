@@ -9,15 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode
 
 from fogline import units
 from fogline.density.leaves import LeafSpec
 from fogline.studio.catalogue import as_reading
 from fogline.studio.config import Dataset
 
-__all__ = ["MOST_EPSILON", "ColumnWish", "Form", "Question", "parse_number", "parse_question", "question_fields"]
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = [
+    "DEFAULT_RECORDS",
+    "MOST_EPSILON",
+    "MOST_WORDS",
+    "ColumnWish",
+    "Fields",
+    "Form",
+    "Question",
+    "body_fields",
+    "last_of",
+    "number_of",
+    "parse_number",
+    "parse_question",
+    "query_fields",
+    "question_fields",
+]
 
 MOST_COLUMNS = 3
 LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0
@@ -26,8 +44,11 @@ MOST_RECORDS = 100_000_000
 DEFAULT_RECORDS = 10_000
 MOST_LETTERS = 300
 """Most letters of the name of a column in a form."""
+MOST_FIELDS = 400
+MOST_WORDS = 300
 
 Form = Mapping[str, Sequence[str]]
+Fields = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -226,6 +247,29 @@ def _column(name: str, form: Form, faults: dict[str, str]) -> ColumnWish | None:
 def _one(form: Form, name: str) -> str:
     values = form.get(name, ())
     return values[-1].strip()[:MOST_LETTERS] if values else ""
+
+
+def query_fields(request: Request) -> Fields:
+    """Return the fields of an address."""
+    text = request.scope["query_string"].decode("latin-1")
+    return parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+
+
+async def body_fields(request: Request) -> Fields:
+    """Return the fields of a form that was sent."""
+    body = await request.body()
+    return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+
+
+def last_of(fields: Mapping[str, list[str]], name: str, most: int = MOST_WORDS) -> str:
+    """Return the last value of a field, cut to ``most`` characters; empty where there is none."""
+    values = fields.get(name, [])
+    return values[-1][:most].strip() if values else ""
+
+
+def number_of(fields: Mapping[str, list[str]], name: str) -> float | None:
+    """Return a field as a number; None where it is none."""
+    return parse_number(last_of(fields, name, 40))
 
 
 def parse_number(text: str) -> float | None:

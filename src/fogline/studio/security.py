@@ -94,9 +94,11 @@ class Tokens:
 
     def role_of(self, token: str) -> Role | None:
         """Return the role of a token, after as long a comparison with each of them whatever it is."""
+        # hashes are compared, of equal length whatever was sent
         given = _digest(token[:200])
         found: Role | None = None
         for role, digest in self._digests.items():
+            # no early return: the time must not tell which role a token is near to
             if hmac.compare_digest(given, digest):
                 found = role
         return found
@@ -203,6 +205,7 @@ class FormKeys:
                 return None
             if not hmac.compare_digest(key.session, _digest(session)):
                 return None
+            # under the lock: of two clicks at once only one is the first
             first, key.used = not key.used, True
             return Redeemed(key.content, first, key.outcome)
 
@@ -249,6 +252,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        # no sockets: nothing in the studio needs one
         if scope["type"] != "http":
             return
         status = self._status(scope)
@@ -261,6 +265,7 @@ class Guard:
         async def limited() -> Message:
             nonlocal taken
             message = await receive()
+            # counted as it comes: the length that a request states may be a lie
             taken += len(message.get("body", b""))
             if taken > MOST_BODY:
                 raise TooLarge
@@ -290,6 +295,7 @@ class Guard:
         if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
             return 431
         hosts = [value for name, value in headers if name == b"host"]
+        # a page elsewhere may let its own name point to this machine (DNS rebinding)
         if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self.hosts:
             return 421
         if method != "POST":
@@ -298,6 +304,7 @@ class Guard:
         if not self._from_here(found):
             return 403
         length = found.get(b"content-length", "")
+        # isdigit alone takes digits of other scripts, and nobody needs a number of a million digits
         digits = length.isascii() and length.isdigit() and len(length) <= MOST_DIGITS
         if length and (not digits or int(length) > MOST_BODY):
             return 413
@@ -313,6 +320,7 @@ class Guard:
 
     def _dressed(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         given = {name.lower() for name, _ in headers}
+        # an answer that says it itself keeps what it says
         return [*headers, *((name, value) for name, value in self._headers if name not in given)]
 
     async def _refuse(self, status: int, send: Send) -> None:

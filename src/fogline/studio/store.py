@@ -130,9 +130,11 @@ class Store:
     ) -> StoredRelease:
         """Keep a release, and return what it is known as; `hide` is told its id before it is in any list."""
         words = re.sub(r"[^a-z0-9]+", "-", "-".join(question.names).lower()).strip("-")[:24].strip("-")
+        # the drawn end keeps names apart; the words before it are for people
         name = "-".join(part for part in (question.dataset[:24].strip("-"), words, secrets.token_hex(3)) if part)
         hide(name)
         found = StoredRelease(name, question.dataset, title, question, now_text())
+        # before the note of it: a list never names a file that is not there
         self._write("releases", f"{name}.fog", density.to_fog(date=found.date[:10]))
         self._write_json("releases", name, {**asdict(found), "question": question.to_dict()})
         self._keep(name, density)
@@ -141,6 +143,7 @@ class Store:
     def _keep(self, name: str, density: PrivateDensity) -> PrivateDensity:
         """Keep a release in memory as the last one that was asked for; those before it go."""
         with self._lock:
+            # taken out and put back: the last asked for is then the last to go
             found = self._opened.pop(name, density)
             self._opened[name] = found
             while len(self._opened) > MOST_OPENED:
@@ -177,6 +180,7 @@ class Store:
     def propose(self, question: Question, why: str) -> Proposal | None:
         """Keep a proposal; None where too many wait already."""
         with self._lock:
+            # counted under the lock: else many at once could all pass
             if sum(1 for one in self.proposals() if one.state == "open") >= MOST_OPEN:
                 return None
             found = Proposal(secrets.token_hex(6), question, why, now_text())
@@ -196,6 +200,7 @@ class Store:
     def settle(self, name: str, state: ProposalState, *, reply: str = "", release: str | None = None) -> None:
         """Write what became of a proposal."""
         found = self.proposal(name)
+        # settled once: a second click must not change what the first decided
         if found is not None and found.state == "open":
             self._put_proposal(replace(found, state=state, reply=reply, release=release))
 
@@ -257,4 +262,5 @@ class Store:
             opened.write(content)
             opened.flush()
             os.fsync(opened.fileno())
+        # one step: who reads meanwhile sees the old content or the new
         os.replace(draft, target)

@@ -22,22 +22,32 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.report._svg import significant
 from fogline.report.ledger import Item, Statement
 from fogline.studio.catalogue import Facts, NotReadable, as_reading, suggested_range
-from fogline.studio.charts import budget_bar, trade_off
 from fogline.studio.config import READING, Dataset
-from fogline.studio.explorer import POINTS, Condition, Reading, comparison, curve, in_words, kind_content
-from fogline.studio.exports import EXPORTS
-from fogline.studio.forms import (
-    MOST_WORDS,
-    Fields,
-    body_fields,
-    last_of,
-    number_of,
-    query_fields,
+from fogline.studio.explorer import (
+    POINTS,
+    Condition,
+    Reading,
+    comparison,
+    curve,
+    in_words,
+    kind_content,
     slice_conditions,
     slice_fault,
 )
-from fogline.studio.outlook import attacker_success, risk_rows
-from fogline.studio.questions import DEFAULT_RECORDS, Question, parse_question, question_fields
+from fogline.studio.exports import EXPORTS
+from fogline.studio.outlook import attacker_success, budget_bar, risk_rows, trade_off
+from fogline.studio.questions import (
+    DEFAULT_RECORDS,
+    MOST_WORDS,
+    Fields,
+    Question,
+    body_fields,
+    last_of,
+    number_of,
+    parse_question,
+    query_fields,
+    question_fields,
+)
 from fogline.studio.rendering import constant_page, fragment, page, static_files
 from fogline.studio.security import COOKIE, SESSION_SECONDS, Role, TooLarge
 from fogline.studio.store import StoredRelease

@@ -138,8 +138,10 @@ class Releasing:
         after : callable
             Told the id of the release, for what may be prepared.
         """
+        # what comes after these is this release's, should the studio stop before its end
         entries = len(self._ledger.history())
         note = WorkNote(secrets.token_hex(8), question, now_text(), entries, proposal=proposal)
+        # on the disk before anything begins: after a crash the page still knows of it
         self._store.put_note(note)
         self._known[note.id] = _Running(question.dataset, entries, self._clock())
         # Whoever set a noise provider for this task means this release as well.
@@ -155,6 +157,7 @@ class Releasing:
         with self._turn:
             ended = self._release(dataset, note, neighbours)
         self._store.put_note(ended)
+        # the end is told at the next step of the clock, since how long it took depends on the records
         self._known[note.id].ended = self._clock()
         if ended.release is not None:
             if note.proposal is not None:
@@ -214,6 +217,7 @@ class Releasing:
         if self._is_told(run):
             ending = self._ending(note, account) if note.state == "failed" else None
             return Outcome(note, told=True, elapsed=elapsed, ending=ending)
+        # a note that has ended is shown as running until it may be told
         waiting = replace(note, state="running", release=None, reason="")
         return Outcome(waiting, told=False, elapsed=elapsed, next_step=time_to_tell(elapsed, self._steps))
 
@@ -227,6 +231,7 @@ class Releasing:
                 continue
             asked_of = entry.content["asked"]
             told = asked_of["parameters"]
+            # by what was asked: a studio that was stopped never learnt the number of its entry
             same = asked_of["dataset"] == name and told.get("epsilon") == question.epsilon
             if same and list(told.get("columns") or question.names) == question.names:
                 return "answered" if entry.seq in answered else "reserved"

@@ -10,6 +10,7 @@ import math
 import re
 from pathlib import Path
 
+import gdp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,6 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.tree import DecisionTreeClassifier
 
-from fogline.accounting import gdp
 from fogline.accounting.divergences import HellingerBudget, gaussian_divergence
 from fogline.audit.binomial_bounds import epsilon_lower_bound
 from fogline.datasets.simulated import gaussian_mixture4

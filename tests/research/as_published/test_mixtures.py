@@ -6,10 +6,10 @@ import dataclasses
 import math
 import re
 
+import gdp
 import numpy as np
 import pytest
 
-from fogline.accounting import gdp
 from fogline.audit.binomial_bounds import epsilon_lower_bound
 from fogline_research.as_published import (
     mixture_theory,

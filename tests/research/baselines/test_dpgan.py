@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import fogline_research.baselines.dpgan as module
 from fogline.accounting.zcdp import rho_of
 from fogline.audit import attack, canary_pairs, replay
-from fogline.audit.replay import MechanismStep, RecordingProvider
+from fogline.audit.noise_laws import MechanismStep
+from fogline.audit.replay import RecordingProvider
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.randomness import SystemProvider, use_provider
 from fogline.testing import seeded_noise

@@ -28,8 +28,8 @@ from fogline.accounting.guarantee import Guarantee, IntegralGuarantee
 from fogline.audit.attack import AttackReport, attack, sketch_attack, stage_attack, vector_attack
 from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.noise_fit import noise_fit
-from fogline.audit.noise_laws import pooled_failures
-from fogline.audit.replay import MechanismStep, RecordingProvider, ReplayReport, replay
+from fogline.audit.noise_laws import MechanismStep, pooled_failures
+from fogline.audit.replay import RecordingProvider, ReplayReport, replay
 from fogline.datasets.simulated import gaussian_mixture4
 from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity

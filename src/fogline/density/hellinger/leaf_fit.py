@@ -40,10 +40,10 @@ from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.components.leaf_cells import joined_groups
 from fogline.density.counted_records import is_nothing
 from fogline.density.hellinger.family_fit import FamilyFit, FitAssumption, parameter_intervals
-from fogline.density.hellinger.hidden_contamination import hidden_directions
-from fogline.density.hellinger.leaf_probabilities import leaf_probabilities
-from fogline.density.hellinger.outliers import ExcessMass
-from fogline.density.posterior.posterior import LeafMasses, Posterior
+from fogline.density.hellinger.minimum_distance import leaf_probabilities
+from fogline.density.hellinger.outliers import ExcessMass, hidden_directions
+from fogline.density.posterior.masses import LeafMasses
+from fogline.density.posterior.posterior import Posterior
 from fogline.families import Family
 
 __all__ = [

@@ -10,10 +10,13 @@ does not have, the distance falls by :math:`(\tilde b^\top r)^2/|\tilde b|^2` to
 
 is the square of a standard normal, where there is no lump; the variance is that of the privacy noise, known exactly,
 and of the draw of the records.
+
+What a fit to leaves cannot show: how contamination must be spread over the cells so that no test of the fit finds it.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +26,7 @@ import numpy as np
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.hellinger.minimum_distance import SmoothedFamily, minimise, tangent
 
-__all__ = ["OUTLIERS", "ExcessMass", "OutlierTuning", "excess_masses", "without_excess_masses"]
+__all__ = ["OUTLIERS", "ExcessMass", "OutlierTuning", "excess_masses", "hidden_directions", "without_excess_masses"]
 
 
 @dataclass(frozen=True)
@@ -222,3 +225,41 @@ def excess_masses(field: SmoothedFamily, point: FloatArray, cut: IntArray) -> tu
         share = float(excess[cut == number].sum())
         lumps.append(ExcessMass(tuple(within.min(axis=0).tolist()), tuple(within.max(axis=0).tolist()), share))
     return tuple(sorted(lumps, key=lambda lump: -lump.share))
+
+
+def hidden_directions(seen: FloatArray, influence: FloatArray, power: float, most: float) -> FloatArray:
+    """Shares of other records in all cells that move each parameter most, up and down, without being found.
+
+    Parameters
+    ----------
+    seen : array of shape (cells, cells)
+        Quadratic form of the noncentrality.
+    influence : array of shape (cells, parameters)
+        Move of each parameter by a share of one in a cell.
+    power, most : float
+        Largest noncentrality that is not found, as a root; largest share in all.
+
+    Returns
+    -------
+    array of shape (2 parameters, cells)
+
+    Examples
+    --------
+    >>> hidden_directions(np.eye(2), np.array([[1.0], [1.0]]), 0.1, 0.2).round(3).tolist()
+    [[0.071, 0.071], [0.0, 0.0]]
+    """
+    from scipy.optimize import nnls
+
+    size, m = influence.shape
+    values, vectors = np.linalg.eigh((seen + seen.T) / 2)
+    # What no residual shows is limited by the largest share below, not by the test.
+    values = np.maximum(values, 1e-6 * max(float(values[-1]), 1e-300))
+    found = np.zeros((2 * m, size))
+    for row, (j, sign) in enumerate(itertools.product(range(m), (1.0, -1.0))):
+        slope = sign * influence[:, j]
+        root = np.sqrt(values)
+        share = nnls(root[:, None] * vectors.T, (vectors.T @ slope) / root, maxiter=50 * size)[0]
+        size_seen = math.sqrt(max(float(share @ seen @ share), 1e-300))
+        limit = most / max(float(share.sum()), 1e-300)
+        found[row] = share * min(power / size_seen, limit)
+    return found

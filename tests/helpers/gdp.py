@@ -1,4 +1,4 @@
-r"""Gaussian differential privacy: the language of audits.
+r"""Gaussian differential privacy in floating point: what tests compare certified conversions with.
 
 A mechanism is :math:`\mu`-GDP when telling neighbours apart is at least as hard as telling :math:`N(0, 1)`
 from :math:`N(\mu, 1)`. For the *continuous* Gaussian this is exact, and equivalent to a curve of
@@ -7,9 +7,8 @@ from :math:`N(\mu, 1)`. For the *continuous* Gaussian this is exact, and equival
 .. math:: \delta = \Phi\bigl(\tfrac\mu2 - \tfrac\varepsilon\mu\bigr)
           - e^{\varepsilon}\,\Phi\bigl(-\tfrac\mu2 - \tfrac\varepsilon\mu\bigr).
 
-For reporting and for audits only. The discrete Gaussian is not exactly GDP (its delta can exceed the
-continuous one by a few per cent), so no certified statement is made through this module: see
-`fogline.accounting.zcdp`.
+The discrete Gaussian is not exactly GDP (its delta can exceed the continuous one by a few per cent), and nothing here
+is rounded in the safe direction: certified statements are made by `fogline.accounting.analytic_gaussian`.
 
 References
 ----------
