@@ -38,6 +38,7 @@ from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_
 from fogline.density.modes.wall_shares import slope_shares
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 from fogline.density.spec import as_bandwidth
+from fogline.density.value_words import place_words
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
@@ -557,8 +558,8 @@ def _too_few(found: int, wanted: int) -> str:
 
 
 def _place_words(search: LeafSearch, place: Iterable[float | None]) -> str:
-    pairs = zip(search.names, place, strict=True)
-    return ", ".join(f"{name} {value:.3g}" for name, value in pairs if value is not None)
+    pairs = zip(search.names, place, search.counts.widths.tolist(), strict=True)
+    return ", ".join(f"{name} {place_words(value, width)}" for name, value, width in pairs if value is not None)
 
 
 def _heap_words(search: LeafSearch, heap: PointMass) -> str:

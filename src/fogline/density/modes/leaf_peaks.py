@@ -122,9 +122,9 @@ class LeafPeakTuning:
     reach: float = 4.0
     doubt: float = 2.0
     level_top: float = 0.2
-    surely_level: float = 2.5
+    surely_level: float = 2.0
     trimmed: float = 0.1
-    uneven: float = 2.5
+    uneven: float = 2.0
     dispersed: float = 3.0
     many_heaps: int = 8
     most_in_heaps: float = 0.4
