@@ -102,17 +102,17 @@ def fitted(name: str, way: str, n: int, share: float, epsilon: float, run: int) 
             model = PrivateHellinger(
                 family=kind.family, parameter_bounds=kind.ranges, bounds=[kind.box], epsilon=epsilon, delta=1e-5
             ).fit(x)
-            return {**row, "parameters": len(kind.truth), "held": _held(kind, model.confidence_intervals_)}
+            return {**row, "parameters": len(kind.truth), "held": _number_within(kind, model.confidence_intervals_)}
         sketch = DensitySketch([kind.box], features="leaves", steps=None if kind.step is None else [kind.step])
         density = sketch.update(x[:, None]).release(epsilon=epsilon)
     fit = density.fit(kind.family, parameter_bounds=kind.ranges)
-    held, robust = _held(kind, fit.intervals), _held(kind, fit.robust_intervals)
+    contained, robust = _number_within(kind, fit.intervals), _number_within(kind, fit.robust_intervals)
     points = "no promise" in str(fit.assumption)
-    return {**row, "parameters": len(kind.truth), "held": held, "robust_held": robust, "fits": fit.assumption.holds,
-            "points_at_robust": points, "true": (robust if points else held) == len(kind.truth)}  # fmt: skip
+    return {**row, "parameters": len(kind.truth), "held": contained, "robust_held": robust,
+            "fits": fit.assumption.holds, "points_at_robust": points, "true": (robust if points else contained) == len(kind.truth)}  # fmt: skip
 
 
-def _held(kind: Kind, ends: dict[str, tuple[float, float]]) -> int:
+def _number_within(kind: Kind, ends: dict[str, tuple[float, float]]) -> int:
     return sum(ends[name][0] <= value <= ends[name][1] for name, value in kind.truth.items())
 
 
@@ -138,10 +138,10 @@ def main() -> None:
                     runs = range(chosen.first, chosen.first + chosen.runs)
                     own = [fitted(name, way, n, share, chosen.epsilon, run) for run in runs]
                     rows += own
-                    held, known = (sum(row[column] for row in own) for column in ("held", "parameters"))
+                    contained, known = (sum(row[column] for row in own) for column in ("held", "parameters"))
                     columns = [c for c in ("robust_held", "points_at_robust", "true") if c in own[0]]
                     said = [sum(row[c] for row in own) for c in columns]
-                    print(way, n, share, name, f"{held} of {known}; robust, pointed at, true:", *said, flush=True)
+                    print(way, n, share, name, f"{contained} of {known}; robust, pointed at, true:", *said, flush=True)
     if chosen.csv:
         write_csv(chosen.csv, [*read_csv(chosen.csv), *rows])
 

@@ -427,9 +427,9 @@ def _within_heaps(posterior: Posterior, labels: IntArray, share: FloatArray, ord
         return unknown
     for atom in posterior.atoms:
         cell = leaves_of(posterior.axes[0], atom)
-        row = np.flatnonzero(order == labels[(cell.start + cell.stop - 1) // 2])
-        part = np.minimum(max(float(atom.share.value), 0.0) / np.maximum(share[order[row]], 1e-300), 1.0)
-        unknown[row, 0] += (part * (atom.high - atom.low)) ** 2 / 12
+        rows = np.flatnonzero(order == labels[(cell.start + cell.stop - 1) // 2])
+        part = np.minimum(max(float(atom.share.value), 0.0) / np.maximum(share[order[rows]], 1e-300), 1.0)
+        unknown[rows, 0] += (part * (atom.high - atom.low)) ** 2 / 12
     return unknown
 
 
