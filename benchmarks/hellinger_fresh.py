@@ -108,8 +108,11 @@ def fitted(name: str, way: str, n: int, share: float, epsilon: float, run: int) 
     fit = density.fit(kind.family, parameter_bounds=kind.ranges)
     contained, robust = _number_within(kind, fit.intervals), _number_within(kind, fit.robust_intervals)
     points = "no promise" in str(fit.assumption)
-    return {**row, "parameters": len(kind.truth), "held": contained, "robust_held": robust,
-            "fits": fit.assumption.holds, "points_at_robust": points, "true": (robust if points else contained) == len(kind.truth)}  # fmt: skip
+    meant = robust if points else contained
+    return {
+        **row, "parameters": len(kind.truth), "held": contained, "robust_held": robust, "fits": fit.assumption.holds,
+        "points_at_robust": points, "true": meant == len(kind.truth),
+    }  # fmt: skip
 
 
 def _number_within(kind: Kind, ends: dict[str, tuple[float, float]]) -> int:
