@@ -154,3 +154,53 @@ def test_bounds_that_are_too_wide_are_named():
     # the mean of one component is the mean of the column, and as uncertain
     error = float(density.mixture(1).mean_errors[0, 0])
     assert 0.5 * float(density.mean().standard_error) < error < 2 * float(density.mean().standard_error)
+
+
+def _released(values, bounds, steps=None, seed=2):
+    values = np.asarray(values, dtype=float)
+    table = values[:, None] if values.ndim == 1 else values
+    with seeded_noise(seed):
+        return DensitySketch(bounds, features="leaves", steps=steps).update(table).release(epsilon=1.0)
+
+
+def test_values_are_not_called_hollow_and_uneven_ones_not_even():
+    x = np.random.default_rng(1).choice(4, 5000, p=[0.4, 0.3, 0.2, 0.1])
+    assert "few records lie near" not in _released(x, [(0, 3)]).clusters().message
+    told = _released(x, [(0, 3)], steps=[1.0]).clusters().message
+    assert "evenly" not in told
+
+
+def test_a_value_of_two_columns_is_known_to_its_leaf():
+    """Zeros of both columns, and ones: their centres were told with errors of next to nothing beside them."""
+    rng = np.random.default_rng(3)
+    zero = rng.random(4000) < 0.4
+    pairs = np.column_stack([np.where(zero, 0, rng.poisson(4, 4000)), np.where(zero, 0, rng.lognormal(5, 0.8, 4000))])
+    found = _released(pairs, [(0, 30), (0, 5000)]).clusters()
+    at_zero = int(np.argmin(found.centres[:, 0]))
+    assert np.all(found.centres[at_zero] < 2 * found.centre_errors[at_zero])
+    assert np.all(found.centre_errors > 0.1 * np.array([30 / 256, 5000 / 256]) / np.sqrt(12))
+
+
+def test_places_of_dates_are_told():
+    """Three digits say nothing of a date."""
+    rng = np.random.default_rng(0)
+    seconds = 1.7e9 + rng.exponential(40 * DAY, 4000) % (300 * DAY)
+    told = _released(seconds, [(1.7e9, 1.7e9 + 300 * DAY)]).modes().message
+    assert "1700000000" in told
+    assert "e+09" not in told
+
+
+def test_nothing_is_told_once():
+    from fogline import PrivateGaussianMixture
+
+    empty = _released(np.zeros(0), [(0, 10)])
+    told = PrivateGaussianMixture(n_components=2).read(empty).message_
+    assert told.count("may be none") == 1
+    assert "bounds right" in told
+
+
+def test_an_unknown_share_is_called_so():
+    from fogline.density.hellinger.inference import Explained
+
+    assert "±" not in str(Explained(1.0, 56.0, ()))
+    assert "94% of the records (± 2%)" in str(Explained(0.94, 0.02, ()))

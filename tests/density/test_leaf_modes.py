@@ -293,3 +293,45 @@ def test_derivatives_of_a_reading_with_walls_that_reflect():
     assert hessian[:, 0, 0] == pytest.approx((above + below - 2 * value) / step**2, rel=1e-3, abs=1e-6)
     places = np.linspace(0.05, 63.95, 640)[:, None]
     assert reading.jet(places)[0].sum() * 0.1 == pytest.approx(1.0, abs=0.01)  # nothing leaves the box
+
+
+def _read(values, bounds, seed, epsilon=0.5):
+    with seeded_noise(seed):
+        return DensitySketch([bounds], features="leaves").update(values[:, None]).release(epsilon=epsilon).modes()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_plateau_with_a_shoulder_has_no_mode(seed):
+    """The shoulder makes the thirds of the whole hill differ, and its highest step is level all the same."""
+    rng = np.random.default_rng(seed)
+    steps = np.where(rng.random(40_000) < 0.75, rng.uniform(2, 5, 40_000), rng.uniform(5, 7.5, 40_000))
+    found = _read(steps + rng.normal(0, 0.15, 40_000), (0, 10), seed)
+    assert len(found.positions) == 0
+    assert "plateau" in found.message
+
+
+@pytest.mark.parametrize("draw", [
+    lambda rng, n: rng.normal(4, 1, n),
+    lambda rng, n: 3 + rng.exponential(1, n),                       # an edge
+    lambda rng, n: 5 + 3 * np.sqrt(rng.random(n)) * np.cos(2 * np.pi * rng.random(n)),  # half a circle
+    lambda rng, n: rng.triangular(2, 4, 9, n),
+])  # fmt: skip
+def test_other_tops_keep_their_mode(draw):
+    assert len(_read(draw(np.random.default_rng(4), 40_000), (0, 10), 4).positions) == 1
+
+
+def test_a_plateau_at_a_wall_is_not_densest_there():
+    """What lies behind a notch says nothing about the wall."""
+    told = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(0, 10, 30_000)
+        x = x[~((x > 4) & (x < 5) & (rng.random(30_000) < 0.9))][:20_000]
+        told += len(_read(x, (0, 10), seed).boundary_modes)
+    assert told <= 1
+
+
+def test_a_wall_before_a_valley_stays_one():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(20_000) < 0.6, rng.exponential(1.0, 20_000), 10 - rng.exponential(0.5, 20_000))
+    assert len(_read(x, (0, 10), 1).boundary_modes) == 2

@@ -160,3 +160,21 @@ def test_a_column_that_people_round_keeps_its_mode():
         assert len(modes.positions) == 1
         assert abs(modes.positions[0, 0] - 126) < 2.6 * np.sqrt(modes.covariances[0, 0, 0])
         assert np.sqrt(modes.covariances[0, 0, 0]) < 3
+
+
+def test_what_wide_buckets_may_hold_of_a_value_is_in_the_error():
+    """Hours that are 20, 30, 38 or 40, beside a salary: most buckets are wider than a value."""
+    shares = {20.0: 0.1, 30.0: 0.2, 38.0: 0.3, 40.0: 0.4}
+    told = held = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        hours = rng.choice(list(shares), 4000, p=list(shares.values()))
+        table = np.column_stack([1800 + rng.gamma(2.2, 700, 4000), hours])
+        sketch = DensitySketch([(0, 12_000), (0, 60)], features="leaves").update(table)
+        with seeded_noise(seed):
+            found = sketch.release(epsilon=1.0).modes().point_masses
+        for heap in found:
+            (true,) = [share for value, share in shares.items() if heap.low[1] <= value <= heap.high[1]]
+            told, held = told + 1, held + (abs(heap.share - true) < 1.96 * heap.error)
+    assert told >= 4
+    assert held >= told - 1

@@ -50,7 +50,8 @@ def test_the_parameters_are_found_within_their_errors(found):
     assert np.linalg.eigvalsh(found.covariance_).min() > 0
     assert isinstance(found.density_, PrivateDensity)
     assert found.guarantee_ is found.density_.guarantee
-    assert found.message_ == ""
+    # Under 5 to 20% of other records these intervals hold too seldom, and robust ones are read from leaves only.
+    assert "for contaminated records they are no promise" in found.message_
 
 
 def test_every_fitted_attribute_is_documented_and_released(found):

@@ -212,9 +212,11 @@ def release_message(
     str
         Sentences joined by semicolons, the question about the count last; empty if there is nothing to say.
     """
+    told = found.split("; ")
+    plain = {known: count_words(count, sd, columns=columns, bounded=known) for known in (True, False)}
+    bounded = bounded or plain[True] in told  # the reading knows of bounds
     said = count_words(count, sd, expect_records, columns=columns, bounded=bounded)
-    plain = count_words(count, sd, columns=columns, bounded=bounded)
-    found = joined(*(words for words in found.split("; ") if words != plain))
+    found = joined(*(words for words in told if words not in plain.values()))
     return joined(found, *release_cautions(guarantee.epsilon, guarantee.delta, count), said)
 
 

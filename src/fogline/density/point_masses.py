@@ -14,7 +14,9 @@ The share is the excess. At a wall the density beside the point mass may go on a
 share half of the level is taken away, with an error of :math:`\bar\varrho s/\sqrt{12}`.
 
 With several columns the cells of the rule are the buckets, and then, for each column, its slabs: all buckets that are
-one leaf thin along the column, in the same leaf, taken together and compared with what lies beside them.
+one leaf thin along the column, in the same leaf, taken together and compared with what lies beside them. Thicker
+buckets around that leaf may hold more of the value, from none to all of their content u: the share is what is seen, and
+its error has :math:`u/\sqrt 3`, the root mean square of what may be missing.
 
 In one column that was declared continuous but is rounded, every value would be a point mass. There the rule is applied
 as if the step had been declared (:func:`lattice_of`), and the leaves of the values are kept beside it (`teeth`), since
@@ -88,7 +90,7 @@ class Heap:
         Its leaves.
     share, error : float
         Part of the records that it holds beyond its surroundings, and the standard error of that: privacy noise, the
-        sampling of the records and, at a wall, smoothing.
+        sampling of the records and smoothing: what lies beside it at a wall, and what thicker buckets may hold of it.
     axis : int or None
         The column whose value it is, whatever the others are; None for a cell of all columns.
     """
@@ -314,7 +316,10 @@ def _slab_heaps(
         box = np.stack([np.zeros(spec.d, dtype=np.int64), np.array(spec.leaves)], axis=1)
         box[axis] = leaf, leaf + 1
         unknown = around / math.sqrt(12) if at_wall else 0.0
-        found.append(Heap(box, (seen - part * around) / total, math.hypot(error, unknown) / total, axis))
+        # Buckets that are thicker do not tell how many of their records have the value: none, all, or anything between.
+        hidden = max(float(counts[~thin & (start <= leaf) & (stop > leaf)].sum()), 0.0) / math.sqrt(3)
+        error = math.hypot(error, unknown, hidden)
+        found.append(Heap(box, (seen - part * around) / total, error / total, axis))
     return kept, found
 
 

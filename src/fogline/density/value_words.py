@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["LEAST_ERROR", "cell_values", "cell_words", "error_words"]
+__all__ = ["LEAST_ERROR", "cell_values", "cell_words", "error_words", "place_words"]
 
 LEAST_ERROR = 1e-6
 """Errors below this part of a column's range are told as being below it: no release knows a place any better."""
@@ -50,6 +50,18 @@ def cell_words(value: float, low: float, high: float, step: float | None = None)
     ('50 to 50.025', '7')
     """
     return " to ".join(f"{known:.10g}" for known in cell_values(value, low, high, step))
+
+
+def place_words(value: float, width: float) -> str:
+    """Write a place in a column of this width, to about a thousandth of it and without an exponent where that is short.
+
+    Examples
+    --------
+    >>> place_words(5.4688, 10.0), place_words(3187.4, 12_000.0), place_words(1712363281.25, 3e7)
+    ('5.47', '3190', '1712360000')
+    """
+    places = math.ceil(2.5 - math.log10(width)) if width > 0 else 0
+    return f"{round(value, places) + 0.0:.12g}"
 
 
 def error_words(error: float, least: float = 0.0) -> str:

@@ -138,7 +138,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     receipt_ : dict or None
         What the ledger was charged.
     message_ : str
-        What to beware of, and what to check, when the released count or the budget gives cause; else empty.
+        What the intervals rest on; and what to beware of, and what to check, when the released count or the budget
+        gives cause.
 
     References
     ----------

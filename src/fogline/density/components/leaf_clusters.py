@@ -70,7 +70,9 @@ class ClusterReadingSettings:
     near : float
         Half the width of what is called near a centre, in standard deviations of its cluster per column.
     hollow : float
-        Few records lie near a centre where the density is below this part of that at which half of them live.
+        Few records lie near a centre where the density is below this part of that at which half of them live,
+    most_near : float
+        and not where more than this part of them is near it: a value.
     """
 
     background: float = 0.05
@@ -80,6 +82,7 @@ class ClusterReadingSettings:
     crossing: float = 0.01
     lacking: float = 3.0
     near: float = 0.25
+    most_near: float = 0.5
     hollow: float = 0.5
 
 
@@ -209,7 +212,7 @@ def read_clusters(
     # Any mixture that explains the records better than an even spread does, not the largest one alone: what many
     # parameters cost says nothing about evenness.
     if wanted is None and not any(_beats_even(cells, path[k]) for k in path if k <= number):
-        words = "no clusters: the records are spread as evenly over the bounds as the release can tell"
+        words = "no clusters: groups describe the records no better than an even spread over the bounds does"
         return _empty(posterior, words)
     groups = component_hills(cells, model, check_level(level))
     if wanted is not None:
@@ -361,7 +364,8 @@ def _hollow(
         weight, places = mass[own] / max(float(mass[own].sum()), 1e-300), values[own]
         spread = np.sqrt(weight @ (places - centres[row]) ** 2)
         near = np.all(np.abs(values - centres[row]) <= settings.near * spread, axis=1)
-        if not near.any():  # all of it in less than a leaf or two
+        # All of it in less than a leaf or two, or most of it near the centre: a value.
+        if not near.any() or float(weight[near[own]].sum()) > settings.most_near:
             continue
         by_density = np.argsort(weight, kind="stable")
         half = int(np.searchsorted(np.cumsum(weight[by_density]), 0.5))
@@ -404,18 +408,28 @@ def _beside_wall_heaps(
 
 
 def _within_heaps(posterior: Posterior, labels: IntArray, share: FloatArray, order: IntArray) -> FloatArray:
-    """Variance of the centres of a single column because a point mass lies anywhere in its cell, shape (k, 1).
+    """Variance of the centres because a point mass lies anywhere in its cell, shape (k, d).
 
-    Records spread over many cells average out where they lie inside; those of one value do not.
+    Records spread over many cells average out where they lie inside; those of one value do not. With several columns
+    all records of a leaf along a column may have one value.
     """
-    unknown = np.zeros((len(order), posterior.d))
-    if posterior.d > 1 or posterior.axes[0].step:
+    d = posterior.d
+    unknown = np.zeros((len(order), d))
+    if d > 1:
+        mass, label = posterior.masses().estimate, labels.reshape(posterior.masses().estimate.shape)
+        for row, g in enumerate(order.tolist()):
+            own = np.where(label == g, mass, 0.0) / max(float(share[g]), 1e-300)
+            for column, axis in enumerate(posterior.axes):
+                along = own.sum(axis=tuple(k for k in range(d) if k != column))
+                unknown[row, column] = 0.0 if axis.step else float(along @ along) * axis.width**2 / 12
+        return unknown
+    if posterior.axes[0].step:
         return unknown
     for atom in posterior.atoms:
         cell = leaves_of(posterior.axes[0], atom)
-        row = np.flatnonzero(order == labels[(cell.start + cell.stop - 1) // 2])
-        part = np.minimum(max(float(atom.share.value), 0.0) / np.maximum(share[order[row]], 1e-300), 1.0)
-        unknown[row, 0] += (part * (atom.high - atom.low)) ** 2 / 12
+        rows = np.flatnonzero(order == labels[(cell.start + cell.stop - 1) // 2])
+        part = np.minimum(max(float(atom.share.value), 0.0) / np.maximum(share[order[rows]], 1e-300), 1.0)
+        unknown[rows, 0] += (part * (atom.high - atom.low)) ** 2 / 12
     return unknown
 
 

@@ -89,6 +89,12 @@ class InferenceTuning:
 
 INFERENCE = InferenceTuning()
 
+NO_PROMISE = (
+    "the intervals hold if the records are of the family; for contaminated records they are no promise "
+    "(a release on leaves, and read, have robust_intervals_)"
+)
+"""Other records that overlap with the family are found too seldom: nothing here says how many could hide."""
+
 
 @dataclass(frozen=True, eq=False)
 class HellingerFit:
@@ -277,6 +283,8 @@ class Explained:
 
     def __str__(self) -> str:
         told = f"the family explains {100 * self.share:.0f}% of the records (± {100 * self.standard_error:.2g}%)"
+        if self.standard_error >= 1:
+            told = "how much of the records the family explains is not known"
         for lump in self.lumps:
             sides = " x ".join(f"{low:.4g} to {high:.4g}" for low, high in zip(lump.low, lump.high, strict=True))
             told += f"; {100 * lump.share:.0f}% in excess at {sides}"
@@ -347,7 +355,7 @@ def message_of(family: Family, box: FloatArray, theta: FloatArray, count: float,
     at_bound = [name for name, end in zip(family.parameters, ends, strict=True) if end]
     if at_bound:
         told.append(f"{' and '.join(at_bound)} lies at the end of parameter_bounds: widen them, if that is plausible")
-    return "; ".join(told)
+    return "; ".join([*told, NO_PROMISE])
 
 
 def descent_message(family: Family, box: FloatArray, theta: FloatArray, n: int, guarantee: Guarantee) -> str:

@@ -38,6 +38,7 @@ from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_
 from fogline.density.modes.wall_shares import slope_shares
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 from fogline.density.spec import as_bandwidth
+from fogline.density.value_words import place_words
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
@@ -275,7 +276,7 @@ def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray
         if len(found.positions) == 1:
             p_values[k] = max(p_values[k], round_top.p_value)
         block = len(found.positions) > 1 and round_top.is_block and not _has_summit(search, found, k)
-        if p_values[k] > level or block:
+        if p_values[k] > level or block or round_top.level_top:
             plateaus.append(place)
         else:
             kept.append(k)
@@ -305,12 +306,32 @@ def _hills(search: LeafSearch, found: Found, level: float) -> list[BoolArray]:
     if single and not marked.any():
         return [np.ones(len(search.counts.counts), dtype=bool)]
     marked[own] = True
+    return _buckets_of(search, test, layer, marked, own)
+
+
+def _buckets_of(
+    search: LeafSearch, test: ScaleTest, layer: Layer, marked: BoolArray, own: Sequence[int]
+) -> list[BoolArray]:
+    """Buckets whose middle climbs to each of some peaks, where only marked peaks count as such."""
     roots = join_basins(layer.field, layer.peaks.basin[0], marked)
     middles = search.counts.boxes.mean(axis=2)
     factors = np.array(test.grid.factors)
     cell = np.clip((middles / factors).astype(int), 0, np.array(test.grid.shape) - 1)
     of_bucket = roots[layer.peaks.basin[0][tuple(cell.T)]]
     return [np.asarray(of_bucket == roots[peak]) for peak in own]
+
+
+def _wall_hill(search: LeafSearch, test: ScaleTest, layer: Layer, peak: int, level: float) -> BoolArray:
+    """Buckets that climb to a peak at a wall: behind a valley that is no noise there is another hill.
+
+    What lies behind it says nothing about the wall. A plateau at a wall that ends in a notch would else be denser at
+    the wall than the mean of itself and the notch.
+    """
+    peaks = test.peaks_with_walls
+    standing = peaks.prominence / test.sd.ravel()[peaks.cell]
+    marked = np.where(peaks.interior, test.chance(standing), layer.p) <= level
+    marked[peak] = True
+    return _buckets_of(search, test, layer, marked, [peak])[0]
 
 
 def _along_crests(search: LeafSearch, chosen: _Chosen, drop: bool) -> tuple[_Chosen, list[FloatArray]]:
@@ -418,7 +439,8 @@ def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tupl
             owned = any(layer.basin(mode) == i for mode in modes)
             ends = _ends_of(search, test, place, _walls(test.grid, int(layer.peaks.cell[i])), level)
             side = ends[0][1] if test.counts.d == 1 else ""
-            flat = measure_roundness(search.counts, place, side=side).p_value
+            hill = _wall_hill(search, test, layer, int(i), level) if test.counts.d == 1 else None
+            flat = measure_roundness(search.counts, place, hill, side=side).p_value
             if any(known) or owned or flat > level:
                 continue
             places.append(place)
@@ -536,8 +558,8 @@ def _too_few(found: int, wanted: int) -> str:
 
 
 def _place_words(search: LeafSearch, place: Iterable[float | None]) -> str:
-    pairs = zip(search.names, place, strict=True)
-    return ", ".join(f"{name} {value:.3g}" for name, value in pairs if value is not None)
+    pairs = zip(search.names, place, search.counts.widths.tolist(), strict=True)
+    return ", ".join(f"{name} {place_words(value, width)}" for name, value, width in pairs if value is not None)
 
 
 def _heap_words(search: LeafSearch, heap: PointMass) -> str:

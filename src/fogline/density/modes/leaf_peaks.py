@@ -17,9 +17,10 @@ densest third exceeds the other two only by noise, whatever the ends of the plat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
@@ -86,6 +87,11 @@ class LeafPeakTuning:
         the wall.
     doubt : float
         Beside other modes a peak is taken for a plateau if it misses the roundness by this many deviations.
+    level_top, surely_level : float
+        The highest step of a hill is level if its thirds differ by less than this part of what lies between it and the
+        ground beside it, by so many deviations (on a parabola it is a third),
+    trimmed, uneven : float
+        and if without this part at either end no third is denser than the others by so many deviations.
     dispersed : float
         Neighbouring buckets that differ by more than this many times what noise explains are taken for heaped: there
         the noise is as large as the differences say.
@@ -115,6 +121,10 @@ class LeafPeakTuning:
     roundness: float = 0.3
     reach: float = 4.0
     doubt: float = 2.0
+    level_top: float = 0.2
+    surely_level: float = 2.0
+    trimmed: float = 0.1
+    uneven: float = 2.0
     dispersed: float = 3.0
     many_heaps: int = 8
     most_in_heaps: float = 0.4
@@ -598,11 +608,14 @@ class Roundness:
         About what a normal peak of this height would show.
     cuts : int
         How many thirds were compared.
+    level_top : bool
+        Whether the highest step of the block, if it has several, surely is level: a plateau with a shoulder.
     """
 
     deviations: float
     of_normal: float
     cuts: int
+    level_top: bool = False
 
     @property
     def p_value(self) -> float:
@@ -686,18 +699,88 @@ def _axis_roundness(counts: LeafCounts, place: FloatArray, hill: BoolArray, axis
         sd = math.sqrt(float(weights**2 @ variance))
         best, cuts = max(best, float(weights @ values) / sd), cuts + 1
         normal = min(normal, LEAF_PEAKS.roundness * level / sd)
-    return Roundness(best, normal, cuts) if cuts else Roundness(np.inf, 0.0, 1)
+    if not cuts:
+        return Roundness(np.inf, 0.0, 1)
+    level_top = counts.d == 1 and not side and _level_top(values, part, widths, (first, last), at, counts.noise)
+    return Roundness(best, normal, cuts, level_top)
 
 
-def _best_block(content: FloatArray, widths: FloatArray, at: int, side: str) -> tuple[int, int]:
-    """Slabs of the most likely block around a slab: first, and one after the last."""
-    size = len(widths)
+def _level_top(
+    values: FloatArray, part: FloatArray, widths: FloatArray, block: tuple[int, int], at: int, noise: Noise
+) -> bool:
+    r"""Whether the highest step of a block of several steps is level; one column.
+
+    Stairs are no block, so that the thirds of the block differ; but their highest step has no mode either. The three
+    levels that make the counts of the block most likely are taken, the middle one around the peak. A third of that
+    step that is denser than the others by :math:`c`, and a step that stands :math:`C` above the stretch of a third of
+    its length beside it, have :math:`c = C/3` on a parabola and more than that on a normal hill. Without its ends,
+    which may be soft, a level step is even but for noise.
+    """
+    first, last = _best_step(values @ part, widths, block, at)
+    edges = np.concatenate([[0.0], np.cumsum(widths)])
+    if last - first < 3:
+        return False
+
+    def mean(low: float, high: float) -> FloatArray:
+        """Weights of the mean level between two places, on the counts."""
+        share = np.maximum(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0.0) / widths
+        return np.asarray(part @ share / (high - low))
+
+    def thirds(low: float, high: float) -> list[FloatArray]:
+        return [mean(start, stop) for start, stop in pairwise(np.linspace(low, high, 4).tolist())]
+
+    variance = noise.variance + np.maximum(values, 0.0)
+
+    def standing(weights: FloatArray) -> float:
+        return float(weights @ values) / math.sqrt(float(weights**2 @ variance))
+
+    start, stop, length = float(edges[first]), float(edges[last]), float(edges[last] - edges[first])
+    ends, whole = LEAF_PEAKS.trimmed * length, thirds(start, stop)
+    beside = []
+    if start - length / 3 >= 0:
+        beside.append(whole[0] - mean(start - length / 3, start))
+    if stop + length / 3 <= edges[-1]:
+        beside.append(whole[2] - mean(stop, stop + length / 3))
+    even = max(map(standing, _denser(thirds(start + ends, stop - ends)))) < LEAF_PEAKS.uneven
+    return (
+        even
+        and max(
+            (standing(more - LEAF_PEAKS.level_top * above) for above in beside for more in _denser(whole)),
+            default=np.inf,
+        )
+        < -LEAF_PEAKS.surely_level
+    )
+
+
+def _denser(thirds: Sequence[FloatArray]) -> list[FloatArray]:
+    """Weights of what each third has above the mean of the other two."""
+    return [np.asarray(1.5 * own - sum(thirds) / 2) for own in thirds]
+
+
+def _best_step(content: FloatArray, widths: FloatArray, block: tuple[int, int], at: int) -> tuple[int, int]:
+    """Slabs of the most likely step around a slab inside a block: first, and one after the last."""
+    gain = _level_gain(content, widths)
+    first, last = np.arange(block[0], at + 1), np.arange(at + 1, block[1] + 1)
+    i, k = (part.ravel() for part in np.meshgrid(first, last, indexing="ij"))
+    likelihood = gain(np.full_like(i, block[0]), i) + gain(i, k) + gain(k, np.full_like(k, block[1]))
+    best = int(np.argmax(likelihood))
+    return int(i[best]), int(k[best])
+
+
+def _level_gain(content: FloatArray, widths: FloatArray) -> Callable[[IntArray, IntArray], FloatArray]:
+    """Log likelihood of slabs from one index up to another, if their density is even."""
     mass, length = (np.concatenate([[0.0], np.cumsum(part)]) for part in (content, widths))
 
     def gain(low: IntArray, high: IntArray) -> FloatArray:
         records, width = np.maximum(mass[high] - mass[low], 0.5), np.maximum(length[high] - length[low], 1e-300)
         return np.asarray(np.where(high > low, records * np.log(records / width), 0.0))
 
+    return gain
+
+
+def _best_block(content: FloatArray, widths: FloatArray, at: int, side: str) -> tuple[int, int]:
+    """Slabs of the most likely block around a slab: first, and one after the last."""
+    size, gain = len(widths), _level_gain(content, widths)
     first = np.zeros(1, dtype=np.int64) if side == "low" else np.arange(at + 1)
     last = np.full(1, size) if side == "high" else np.arange(at + 1, size + 1)
     i, k = (part.ravel() for part in np.meshgrid(first, last, indexing="ij"))

@@ -46,6 +46,7 @@ from fogline.density.modes.peaks import Peaks, find_peaks, join_basins, line_pro
 from fogline.density.modes.scale_space import ScaleSpace
 from fogline.density.modes.search import SmallestShare
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
+from fogline.density.value_words import place_words
 
 if TYPE_CHECKING:
     from fogline.density.modes.scale_space import ScaleSpace
@@ -730,7 +731,8 @@ def _seen(noise_field: NoiseField, modes: FloatArray, columns: Sequence[str] | N
         return ""
     names = [f"column {j + 1}" for j in range(field.ndim)] if columns is None else columns
     ends = " and ".join(f"the {'low' if place[j] == 0 else 'high'} end of {names[j]}" for j in boundary_axes)
-    around = ", ".join(f"{value:.3g}" for value in where)
+    widths = reading.spec.widths.tolist()
+    around = ", ".join(place_words(value, width) for value, width in zip(where.tolist(), widths, strict=True))
     return (
         f"records are densest at {ends}, around ({around}): what leans on a wall is not counted as a mode; "
         "a shorter range of that column, or its logarithm, may show one"

@@ -68,8 +68,9 @@ class PointMass:
     share : float
         Part of the records that it holds beyond what its neighbours do.
     error : float
-        Standard error of the share: privacy noise, the sampling of the records and, at a wall, smoothing: what the
-        density beside the value puts into its cell is known by its neighbours only.
+        Standard error of the share: privacy noise, the sampling of the records and smoothing: what the density beside
+        the value puts into its cell at a wall is known by its neighbours only, and of a value of one of several columns
+        wider cells may hold more than is seen.
 
     Examples
     --------
