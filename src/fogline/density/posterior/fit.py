@@ -11,8 +11,9 @@ remains. Length, deviation, order and roughness are chosen by their evidence (La
 **Emptiness.** A log field cannot be zero, and real columns are empty in most of their box. Bucket j is empty with
 probability :math:`q_j`: the likelihood of its count under noise alone is compared with what the field predicts for it
 from all the others (its own count is taken out), mixed with a broad law so that a wrong field does not decide, and
-neighbours agree by a mean-field coupling. Counts then enter the field with weight :math:`1 - q_j`, and the two steps
-alternate.
+neighbours agree by a mean-field coupling. In two columns that is blended with what joined boxes say
+(:mod:`fogline.density.posterior.emptiness`). Counts then enter the field with weight :math:`1 - q_j`, and the two
+steps alternate.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fogline._typing import FloatArray
+from fogline.density.posterior.emptiness import blend, joined_emptiness
 from fogline.density.posterior.field import Factor, FieldPrior, Mesh, Smoothness
 from fogline.density.posterior.likelihood import CountLaw
 
@@ -60,6 +62,8 @@ class FitSettings:
         How far the log-odds rise where most buckets turn out to be empty.
     narrow : float
         Buckets of less than one part in so many of the box are less likely to be empty by themselves; 0 for none.
+    joined : float
+        Weight, in log-odds, of what joined boxes say about emptiness, against the coupling of neighbours.
     rounds : int
         How often emptiness and field alternate.
     broad : float
@@ -81,6 +85,7 @@ class FitSettings:
     most_empty_prior: float = 2.0
     coupling: float = 4.0
     narrow: float = 0.0
+    joined: float = 0.0
     rounds: int = 3
     broad: float = 0.1
     kept: int = 3
@@ -107,6 +112,7 @@ _SETTINGS = {
         deviations=(*_FLAT, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.25, 0.8),
         start=(2, 3, 1, 0),
+        joined=0.5,
         rounds=2,
         kept=1,
         most_fits=26,
@@ -453,7 +459,9 @@ def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.rand
     sizes = np.geomspace(law.scale, max(float(y.max()), 10 * law.scale), 24)
     broad = _log_mean(law.log_density(y[:, None], sizes[None, :]), np.full(24, 1 / 24))
     filled = np.logaddexp(math.log1p(-settings.broad) + filled, math.log(settings.broad) + broad)
-    return _mean_field(problem, law.log_noise(y) - filled, empty)
+    gain = law.log_noise(y) - filled
+    alone = _mean_field(problem, gain, empty)
+    return blend(alone, joined_emptiness(problem.mesh, gain), settings.joined) if settings.joined else alone
 
 
 def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> FloatArray:
