@@ -12,7 +12,8 @@ remains. Length, deviation, order and roughness are chosen by their evidence (La
 probability :math:`q_j`: the likelihood of its count under noise alone is compared with what the field predicts for it
 from all the others (its own count is taken out), mixed with a broad law so that a wrong field does not decide. In one
 column emptiness comes in stretches (:mod:`fogline.density.posterior.stretches`); in several, neighbours agree by a
-mean-field coupling. Counts then enter the field with weight :math:`1 - q_j`, and the two steps alternate.
+mean-field coupling, which in two is blended with what joined boxes say (:mod:`fogline.density.posterior.emptiness`).
+Counts then enter the field with weight :math:`1 - q_j`, and the two steps alternate.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fogline._typing import FloatArray
+from fogline.density.posterior.emptiness import blend, joined_emptiness
 from fogline.density.posterior.field import Factor, FieldPrior, Mesh, Smoothness
 from fogline.density.posterior.likelihood import CountLaw
 from fogline.density.posterior.stretches import Stretches
@@ -66,6 +68,8 @@ class FitSettings:
         without any, neighbours agree by a mean field.
     mostly_empty : float
         Evidence, before counts are seen, for a column that is empty throughout: boxes are drawn wide.
+    joined : float
+        Weight, in log-odds, of what joined boxes say about emptiness, against the coupling of neighbours.
     rounds : int
         How often emptiness and field alternate.
     broad : float
@@ -90,6 +94,7 @@ class FitSettings:
     stretches: tuple[float, ...] = ()
     empty_shares: tuple[float, ...] = (0.02, 0.1, 0.3, 0.6, 0.9, 0.98)
     mostly_empty: float = 15.0
+    joined: float = 0.0
     rounds: int = 3
     broad: float = 0.1
     kept: int = 3
@@ -117,6 +122,7 @@ _SETTINGS = {
         deviations=(*_FLAT, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.25, 0.8),
         start=(2, 3, 1, 0),
+        joined=0.5,
         rounds=2,
         kept=1,
         most_fits=26,
@@ -450,7 +456,7 @@ def fit_counts(
                 empty = stretches.probability(stretches.evidence + settings.mostly_empty * stretches.shares)
             else:
                 previous = _first_guess(mesh.size, fits[0], settings) if turn == 0 else empty
-                empty = _mean_field(problem, gain, previous)
+                empty = _among_neighbours(problem, gain, previous)
             if turn < settings.rounds - 1 or turn == 0:
                 thinned = replace(problem, present=1 - empty)
                 fits, weights = search_smoothness(thinned, fits[0].indices, fits[0])
@@ -485,6 +491,12 @@ def _in_stretches(problem: _Problem, gain: FloatArray) -> Stretches:
     settings = problem.settings
     ratio, apart = np.exp(np.clip(gain, -40, 40)), np.diff(problem.mesh.centres[:, 0])
     return Stretches.of(ratio, apart, settings.stretches, settings.empty_shares)
+
+
+def _among_neighbours(problem: _Problem, gain: FloatArray, empty: FloatArray) -> FloatArray:
+    """Probability that each bucket is empty by the mean field, blended with what joined boxes say."""
+    alone, joined = _mean_field(problem, gain, empty), problem.settings.joined
+    return blend(alone, joined_emptiness(problem.mesh, gain), joined) if joined else alone
 
 
 def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> FloatArray:

@@ -78,7 +78,7 @@ class MassSettings:
     background : float
         Probability, before the counts are seen, that buckets which look empty hold a little together.
     pilot_sums : bool
-        Whether released sums of the estimate are those of both stages; in several columns it did not pay.
+        Whether released sums of the estimate are those of both stages; in three columns it did not pay.
     """
 
     draws: int = 400
@@ -102,7 +102,7 @@ class MassSettings:
 
 _SETTINGS = {
     1: MassSettings(thinning=2.5, evidence=4.0),
-    2: MassSettings(draws=200, levels=3, pilot_sums=False),
+    2: MassSettings(draws=200, thinning=2.0, levels=3),
     3: MassSettings(draws=80, levels=2, pilot_sums=False),
 }
 
