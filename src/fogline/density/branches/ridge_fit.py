@@ -120,7 +120,7 @@ class RidgeTuning:
     enough : float
         A branch is lengthened over a place where there is no other if the density of x there is at least this
         share of its mass.
-    nodes : int
+    points_across : int
         Points across a ridge that stand for its records where the noise of sampling is reckoned.
     allowance : float
         Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too.
@@ -159,7 +159,7 @@ class RidgeTuning:
     join: float = 6.0
     straight: float = 4.0
     enough: float = 0.5
-    nodes: int = 5
+    points_across: int = 5
     allowance: float = 1.1
     ridge_places_per_bandwidth: int = 20
     y_per_bandwidth: float = 5.0
@@ -517,13 +517,13 @@ def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> Fitted
 
 def _crowd(sums: Sums, ridges: list[Ridge]) -> FloatArray:
     """Columns whose outer products add up to the covariance of sampling, if the records lie along the ridges."""
-    nodes, shares = np.polynomial.hermite_e.hermegauss(RIDGES.nodes)
+    across, shares = np.polynomial.hermite_e.hermegauss(RIDGES.points_across)
     parts = []
     for ridge in ridges:
         x = ridge.points()
         mass = np.maximum(ridge.masses(x), 0.0) * (ridge.high - ridge.low) / len(x)
-        for node, share in zip(nodes, shares / shares.sum(), strict=True):
-            waves = sums.waves(x, ridge.positions(x) + node * ridge.width, 0.0)
+        for away, share in zip(across, shares / shares.sum(), strict=True):
+            waves = sums.waves(x, ridge.positions(x) + away * ridge.width, 0.0)
             parts.append(real_over_imaginary(waves) * np.sqrt(mass * share / sums.count))
     return np.hstack(parts)
 
