@@ -260,7 +260,7 @@ def regression() -> str:
         "y. DP-PMS is good only because it starts from the raw responses ([gaps](gaps.md)); PMS is partial mean "
         "shift, the same method without noise. "
         f"The certified error is below that of DP-PMS, with the right number of modes at {RIGHT:.0%} of the places or "
-        f"more, in **{better} of {len(cells)}** cells. On the three components it is worse at their ends, which it has "
+        f"more, in **{better} of {len(cells)}** cells. Elsewhere it is worse mostly at ends of branches, which it has "
         "to find in the noise, while DP-PMS starts from the raw records. The two error columns stand beside each "
         "other, since a branch that is claimed too short lowers the first one alone.\n\n"
         "![error of certified branches and of DP-PMS, by records and epsilon](benchmarks/regression.svg)\n\n"

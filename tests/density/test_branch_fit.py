@@ -9,7 +9,8 @@ import pytest
 
 from fogline import DensitySketch
 from fogline.density.branches import ridge_fit
-from fogline.density.branches.ridge_fit import Ridge, Sums, fit_ridges, solve
+from fogline.density.branches.branches import read_branches
+from fogline.density.branches.ridge_fit import Ridge, Sums, fit_ridges, real_over_imaginary, solve
 from fogline.testing import seeded_noise
 
 LOW, HIGH = -1.5, 3.0
@@ -87,6 +88,42 @@ def test_ends_are_found_on_both_sides_of_a_start():
         assert found.upper[0][1] == pytest.approx(0.8, abs=0.02)
         assert found.lower[0][0] >= 0.3 - 0.01
         assert found.upper[0][0] <= 0.8 + 0.01
+
+
+def test_the_noise_of_sampling_is_where_the_records_are():
+    """The variance along an end, from the ridges alone, is that of records drawn from them."""
+    rng = np.random.default_rng(8)
+    x = rng.uniform(0.3, 0.8, 2000)
+    sums = Sums.of(density(x, 1.0 + 0.2 * rng.standard_normal(2000), epsilon=2.0))
+    ridge = replace(start(np.ones_like, (0.3, 0.8)), width=0.2 / (HIGH - LOW), mass=np.full(11, 2.0))
+    assert len(ridge.position) == len(ridge.mass)
+    ends = np.array([0.3, 0.55, 0.85])
+    along = real_over_imaginary(sums.waves(ends, ridge.positions(ends), ridge.width))
+    said = np.sum((along.T @ ridge_fit._crowd(sums, [ridge])) ** 2, axis=1)
+    x = rng.uniform(0.3, 0.8, 4000)
+    records = real_over_imaginary(sums.waves(x, (1.0 + 0.2 * rng.standard_normal(4000) - LOW) / (HIGH - LOW), 0.0))
+    drawn = np.mean((along.T @ records) ** 2, axis=1) / sums.count
+    np.testing.assert_allclose(said, drawn, rtol=0.15)
+    even = np.sum(along**2 * (1 - np.tile(sums.privacy, 2))[:, None], axis=0)
+    assert np.all(said[:2] > 1.5 * even[:2])  # within the crowd, and at its end
+    assert said[2] < said[1]
+
+
+def test_a_short_branch_is_not_followed_into_the_noise():
+    """A faint tail of a fitted mass is no branch: of 24 ends at most one is claimed beyond."""
+    beyond = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        long, short = rng.uniform(0, 1, 420), rng.uniform(0.25, 0.65, 180)
+        x = np.concatenate([long, short])
+        y = np.concatenate([0.2 * long, np.full(180, 2.0)]) + 0.15 * rng.standard_normal(600)
+        found = read_branches(density(x, y, seed=seed), 0.05)
+        for number in np.unique(found.branch):
+            own = found.branch == number
+            if np.median(found.positions[own]) > 1.2:
+                ends = found.axes[0][found.place[own]]
+                beyond += (ends.min() < 0.25 - 0.01) + (ends.max() > 0.65 + 0.01)
+    assert beyond <= 1
 
 
 def test_a_branch_is_lengthened_only_where_records_are():

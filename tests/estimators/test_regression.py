@@ -109,6 +109,16 @@ def test_prediction_sets_cover(found):
         found.prediction_sets([[0.5]], coverage=1.0)
 
 
+def test_no_prediction_set_of_few_records_is_empty():
+    """At 50 records most places are in the fog, and the sets of the others must not be empty for that."""
+    rng = np.random.default_rng([50, 0])
+    x = rng.random((50, 1))
+    y = np.where(rng.random(50) < 0.3, 0.0, rng.exponential(2.0, 50))
+    with seeded_noise(0):
+        model = PrivateModalRegression(epsilon=1.0, delta=1e-5, x_bounds=(0, 1), y_bounds=(0, 30)).fit(x, y)
+    assert all(len(part) for part in model.prediction_sets(np.linspace(0, 1, 101)[:, None]))
+
+
 def test_plot(found):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -102,7 +102,8 @@ class PredictionSets:
         low, high = self._profiles.spec.bounds[-1]
         outside = ~np.all((x >= self._profiles.spec.lower[:-1]) & (x <= self._profiles.spec.upper[:-1]), axis=1)
         inside = self._ranks(np.where(outside[:, None], self._profiles.spec.lower[:-1], x)) <= self.depth
-        inside[outside] = True
+        # With few records the last rank may be that of places where nothing is known: no set is empty.
+        inside[outside | ~inside.any(axis=1)] = True
         half = (self._y[1] - self._y[0]) / 2
         found = []
         for row in inside:

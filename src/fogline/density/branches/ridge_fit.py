@@ -22,8 +22,10 @@ Where fitted branches begin and end, which are one, and which are straight.
 A branch that ends abruptly fades slowly in a smoothed density, and is followed too far. In the fit of ``branch_fit``
 an end is a step in the mass of a ridge, and the sums say how well each place for it fits: the sum of squares over all
 places is a profile likelihood, its minimum the best end, and the range in which it rises by less than `margin` holds
-the true end with a confidence of about 99%. A branch is claimed up to the near end of that range only, except where no
-other branch is: some response must be the likeliest. A wall of x needs no step: a branch that may well reach it does.
+the true end with a confidence of about 99%. Its rise is in units of the noise at that end: sampling noise is where the
+records are, along the ridges, and larger there than if it were spread over the box. A branch is claimed up to the near
+end of that range only, except where no other branch is: some response must be the likeliest. A wall of x needs no step:
+a branch that may well reach it does.
 
 Fits and ends take turns. In between, ridges are cut where they have no mass, ends of two that meet are joined if one
 ridge fits as well, and a ridge is made straight if it then fits about as well: noise bends a faint one.
@@ -99,16 +101,15 @@ class RidgeTuning:
     edge, plateau, least_level : float or tuple
         The mass is taken to be even for `edge` bandwidths inside of an end: as it is between this many bandwidths
         inside, and at least so large a share of what is typical of the ridge.
-    margin, fine_margin, wide : float
-        How much worse an end may fit and still be possible: two and a half standard errors, squared, at bandwidths of
-        at least `wide`. At smaller ones there is less noise, and what the fit takes for granted near an end (an even
-        mass, a straight course) weighs more.
+    margin : float
+        How much worse an end may fit and still be possible: two and a half standard errors, squared.
     wall : float
         The same for the wall: a branch ends before it only if that fits better by more than this.
     shortest : float
         A ridge is at least this many bandwidths long.
-    waist : float
-        Where a ridge has less than this share of its typical mass, it is cut.
+    waist, seen : float
+        Where a ridge has less than this share of its typical mass, or less than this many standard errors of its mass,
+        it is cut.
     least_clearness : float
         A ridge whose mass is less than this many standard errors is dropped.
     join_reach, join : tuple or float
@@ -119,6 +120,8 @@ class RidgeTuning:
     enough : float
         A branch is lengthened over a place where there is no other if the density of x there is at least this
         share of its mass.
+    points_across : int
+        Points across a ridge that stand for its records where the noise of sampling is reckoned.
     allowance : float
         Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too.
     ridge_places_per_bandwidth : int
@@ -147,16 +150,16 @@ class RidgeTuning:
     plateau: tuple[float, float] = (0.5, 2.5)
     least_level: float = 0.5
     margin: float = 6.25
-    fine_margin: float = 12.0
-    wide: float = 0.09
     wall: float = 4.0
     shortest: float = 0.6
     waist: float = 0.25
+    seen: float = 2.0
     least_clearness: float = 4.5
     join_reach: tuple[float, float] = (1.5, 2.5)
     join: float = 6.0
     straight: float = 4.0
     enough: float = 0.5
+    points_across: int = 5
     allowance: float = 1.1
     ridge_places_per_bandwidth: int = 20
     y_per_bandwidth: float = 5.0
@@ -178,6 +181,8 @@ class Sums:
         Share of the privacy noise in the variance.
     angular : array of shape (F, 2)
     origin : array of shape (2,)
+    count : float
+        Released number of records.
     """
 
     observed: ComplexArray
@@ -185,6 +190,7 @@ class Sums:
     privacy: FloatArray
     angular: FloatArray
     origin: FloatArray
+    count: float
 
     @classmethod
     def of(cls, density: PrivateDensity) -> Sums:
@@ -200,6 +206,7 @@ class Sums:
             noise[kept] / total[kept],
             density.spec.angular[kept] * density.spec.widths,
             np.asarray((density.spec.origin - density.spec.lower) / density.spec.widths),
+            float(density.count),
         )
 
     def waves(self, x: FloatArray, y: FloatArray, width: float) -> ComplexArray:
@@ -329,6 +336,12 @@ class Solution:
         share = ridge.basis(ridge.points()).mean(axis=0)
         return float(share @ ridge.mass / np.sqrt(share @ self.covariance[own, own] @ share))
 
+    def mass_errors(self, k: int, x: FloatArray) -> FloatArray:
+        """Standard errors of the mass of a ridge at places x."""
+        stop, basis = self.blocks()[k].stop, self.ridges[k].basis(x)
+        own = slice(stop, stop + len(self.ridges[k].mass))
+        return np.asarray(np.sqrt(np.einsum("ki,ij,kj->k", basis, self.covariance[own, own], basis)))
+
 
 def solve(sums: Sums, ridges: list[Ridge], bandwidth: float) -> Solution:
     """Fit all ridges together by Gauss-Newton steps; `bandwidth`, of y, limits their widths."""
@@ -444,18 +457,21 @@ class FittedRidges:
     def within(self, x: FloatArray, marginal: FloatArray, reach: float) -> BoolArray:
         """Which ridges are claimed at places x, shape (ridges, places).
 
-        `marginal` is the density of x there, and `reach` how far the nearest one is lengthened where there is none.
+        `marginal` is the density of x there, and `reach` how far one is lengthened where there is none.
         """
         tiny = 1e-9
         claimed = (x >= self.lower[:, :1] - tiny) & (x <= self.upper[:, :1] + tiny)
         beyond = np.maximum(np.maximum(self.lower[:, 1:2] - x, x - self.upper[:, 1:2]), 0.0)
         enough = np.stack([marginal >= RIDGES.enough * ridge.masses(x) for ridge in self.solution.ridges])
         possible = (x >= self.lower[:, 2:] - tiny) & (x <= self.upper[:, 2:] + tiny)
-        beyond = np.where(possible | (enough & (beyond <= reach)), beyond, np.inf)
-        nearest = np.argmin(beyond, axis=0)
-        # Some response is the likeliest at every x that has records: the nearest ridge is lengthened to it.
-        bare = np.flatnonzero(~claimed.any(axis=0) & np.isfinite(beyond.min(axis=0)))
-        claimed[nearest[bare], bare] = True
+        # How far into the range that an end may lie in: of two that may go on, the one that is surer to.
+        before, after = ((np.abs(ends[:, 2:] - ends[:, :1]) + tiny) for ends in (self.lower, self.upper))
+        risk = np.maximum((self.lower[:, :1] - x) / before, (x - self.upper[:, :1]) / after)
+        risk = np.where(possible | (enough & (beyond <= reach)), risk, np.inf)
+        surest = np.argmin(risk, axis=0)
+        # Some response is the likeliest at every x that has records: the surest ridge is lengthened to it.
+        bare = np.flatnonzero(~claimed.any(axis=0) & np.isfinite(risk.min(axis=0)))
+        claimed[surest[bare], bare] = True
         return np.asarray(claimed)
 
 
@@ -472,7 +488,8 @@ def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> Fitted
         if not ridges:
             return None
         solution = solve(sums, ridges, b)
-        ends = [_ends(sums, solution, ridge, h) for ridge in solution.ridges]
+        crowd = _crowd(sums, solution.ridges)
+        ends = [_ends(sums, solution, ridge, h, crowd) for ridge in solution.ridges]
         ridges = [
             ridge.between(low[1], high[1], RIDGES.knots * h)
             for ridge, (low, high) in zip(solution.ridges, ends, strict=True)
@@ -484,33 +501,54 @@ def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> Fitted
         return None
     # Straight lines come last: while ends still move, a bend may be a wrong end.
     solution = _straightened(sums, solve(sums, ridges, b), b)
-    lower, upper = zip(*(_ends(sums, solution, ridge, h) for ridge in solution.ridges), strict=True)
+    # With straight ridges the masses are others: what is no longer seen must not be claimed.
+    seen = _clear_parts(solution, h)
+    if not seen:
+        return None
+    if [id(part) for part in seen] != [id(ridge) for ridge in solution.ridges]:
+        solution = solve(sums, seen, b)
+    crowd = _crowd(sums, solution.ridges)
+    lower, upper = zip(*(_ends(sums, solution, ridge, h, crowd) for ridge in solution.ridges), strict=True)
     return FittedRidges(solution, np.array(lower), np.array(upper))
 
 
 # -- ends ----------------------------------------------------------------------------------------------------
 
 
+def _crowd(sums: Sums, ridges: list[Ridge]) -> FloatArray:
+    """Columns whose outer products add up to the covariance of sampling, if the records lie along the ridges."""
+    across, shares = np.polynomial.hermite_e.hermegauss(RIDGES.points_across)
+    parts = []
+    for ridge in ridges:
+        x = ridge.points()
+        mass = np.maximum(ridge.masses(x), 0.0) * (ridge.high - ridge.low) / len(x)
+        for away, share in zip(across, shares / shares.sum(), strict=True):
+            waves = sums.waves(x, ridge.positions(x) + away * ridge.width, 0.0)
+            parts.append(real_over_imaginary(waves) * np.sqrt(mass * share / sums.count))
+    return np.hstack(parts)
+
+
 def _ends(
-    sums: Sums, solution: Solution, ridge: Ridge, h: float
+    sums: Sums, solution: Solution, ridge: Ridge, h: float, crowd: FloatArray
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """Begin and end of a ridge: each surely within, best, and surely beyond."""
     found = []
     for side in (1, -1):
         wall = 0.0 if side == 1 else 1.0
-        places, misfit = _profile(sums, solution, ridge, h, side)
+        places, misfit = _profile(sums, solution, ridge, h, side, crowd)
         best = int(np.argmin(misfit))
         # Near a wall the records simply stop: a ridge that may reach it is taken to reach it.
         if abs(places[0] - wall) < h / RIDGES.fine and misfit[0] - misfit[best] < RIDGES.wall:
             found.append((wall, wall, wall))
         else:
-            margin = RIDGES.margin if h >= RIDGES.wide else RIDGES.fine_margin
-            possible = np.flatnonzero(misfit <= misfit[best] + margin)
+            possible = np.flatnonzero(misfit <= misfit[best] + RIDGES.margin)
             found.append((float(places[possible[-1]]), float(places[best]), float(places[possible[0]])))
     return found[0], found[1]
 
 
-def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) -> tuple[FloatArray, FloatArray]:
+def _profile(
+    sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int, crowd: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Places for the lower (side 1) or upper end of a ridge, from outside inwards, and the sum of squares at each."""
     end, wall = (ridge.low, 0.0) if side == 1 else (ridge.high, 1.0)
     step = h / RIDGES.fine
@@ -533,7 +571,21 @@ def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) 
     change = masses - fitted
     squares = np.einsum("tp,tp->t", change @ (waves.T @ waves), change)  # |r - W c|^2, without W c for every c
     misfit = residual @ residual - 2 * change @ (waves.T @ residual) + squares
-    return np.asarray(end + side * tried, dtype=np.float64), np.asarray(misfit)
+    best = int(np.argmin(misfit))
+    worse = (misfit - misfit[best]) / _crowding(sums, waves, crowd, change - change[best])
+    return np.asarray(end + side * tried, dtype=np.float64), np.asarray(misfit[best] + worse)
+
+
+def _crowding(sums: Sums, waves: FloatArray, crowd: FloatArray, moved: FloatArray) -> FloatArray:
+    r"""Variance of what the noise adds to a misfit, over that of noise which is the same everywhere; at least 1.
+
+    A fit with masses that differ by :math:`m` is compared along :math:`u = Wm`. Privacy noise has the same variance
+    along all of them. The noise of sampling has not: it is where the records are, and an end is at the end of a crowd.
+    """
+    products = [waves.T @ waves, waves.T @ (np.tile(sums.privacy, 2)[:, None] * waves)]
+    even, privacy = (np.einsum("tp,tp->t", moved @ product, moved) for product in products)
+    sampling = np.sum((moved @ (waves.T @ crowd)) ** 2, axis=1)
+    return np.asarray(np.maximum((privacy + sampling) / np.maximum(even, 1e-300), 1.0))
 
 
 def _typical_mass(ridge: Ridge) -> float:
@@ -546,11 +598,12 @@ def _typical_mass(ridge: Ridge) -> float:
 
 
 def _clear_parts(solution: Solution, h: float) -> list[Ridge]:
-    """Ridges cut where they have no mass, without those that have little at all."""
+    """Ridges cut where no mass of theirs is seen, without those that have little at all."""
     parts = []
     for k, ridge in enumerate(solution.ridges):
         x = np.linspace(ridge.low, ridge.high, 4 * len(ridge.points()) + 1)
-        full = ridge.masses(x) >= RIDGES.waist * _typical_mass(ridge)
+        least = np.maximum(RIDGES.waist * _typical_mass(ridge), RIDGES.seen * solution.mass_errors(k, x))
+        full = ridge.masses(x) >= least
         # Mass within its own error is what the other ridges left over.
         if solution.clearness(k) < RIDGES.least_clearness:
             continue
