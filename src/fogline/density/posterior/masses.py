@@ -280,7 +280,8 @@ class BucketPosterior:
         if target == "records":
             rng = public_generator(self.release.counts.counts, np.array([2]))
             counts = self.release.counts.counts.astype(np.float64)
-            found = self._seen_by_pilot(_records_given(counts, found, self.law, rng), rng)
+            records = _records_given(counts, found, self.law, rng, exact=self.mesh.d == 1)
+            found = self._seen_by_pilot(records, rng)
         return found if self._other is None else np.concatenate([found, self._other.bucket_draws(target)], axis=1)
 
     def _seen_by_pilot(self, records: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -465,16 +466,20 @@ def _recentred(draws: FloatArray, expected: FloatArray) -> FloatArray:
     return np.asarray(draws * factor[:, None])
 
 
-def _records_given(counts: FloatArray, intensity: FloatArray, law: CountLaw, rng: np.random.Generator) -> FloatArray:
+def _records_given(
+    counts: FloatArray, intensity: FloatArray, law: CountLaw, rng: np.random.Generator, *, exact: bool = True
+) -> FloatArray:
     """Draw numbers of records given intensities and released counts.
 
-    By the law itself where few are expected; else by the normal law of the records times the law of the noise.
+    By the law itself where few are expected, if `exact` (measured in one column); else by the normal law of the records
+    times the law of the noise.
     """
     y, found = np.broadcast_to(counts[:, None], intensity.shape), np.zeros(intensity.shape)
-    few = intensity < _FEW
+    few = intensity < (_FEW if exact else 0.0)
     if law.scale < _FEW:  # a count that far above what is expected would need more terms
         few &= y < 2 * _FEW
-    for part, draw in ((few & (intensity > 0), _few_given), (~few, _many_given)):
+    for some, draw in ((few, _few_given), (~few, _many_given)):
+        part = some & (intensity > 0)
         found[part] = draw(y[part], intensity[part], law, rng)
     return found
 
