@@ -14,6 +14,7 @@ from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.field import FieldPrior, Mesh, Smoothness
 from fogline.density.posterior.fit import _rough_evidence, _rough_mend, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
+from fogline.density.posterior.masses import _records_given
 from fogline.density.posterior.posterior import Posterior
 
 TARGETS = ("population", "records")
@@ -95,6 +96,20 @@ def test_score_for_many_records_vanishes_at_the_count():
     y = np.array([1e3, 1e5])
     assert np.all(law.curvature(y, y * 0.9).score > 0)
     assert np.all(law.curvature(y, y * 1.1).score < 0)
+
+
+@pytest.mark.parametrize("noise", [Noise("laplace", 0.25), Noise("laplace", 40.0), Noise("gaussian", 0.6)])
+@pytest.mark.parametrize(("y", "intensity"), [(0.0, 0.05), (1.0, 0.05), (-1.0, 0.3), (3.0, 1.0), (7.0, 3.9)])
+def test_few_records_are_drawn_from_their_law(noise, y, intensity):
+    """A normal law cut at 0 gave a bucket that expects 0.05 records and shows none 60 times too many."""
+    n, draws = np.arange(40), 40_000
+    power = {"laplace": np.abs(y - n) / noise.scale, "gaussian": (y - n) ** 2 / (2 * noise.scale**2)}[noise.kind]
+    weight = np.exp(n * math.log(intensity) - gammaln(n + 1) - power)
+    weight /= weight.sum()
+    found = _records_given(np.array([y]), np.full((1, draws), intensity), CountLaw(noise), np.random.default_rng(0))
+    share = np.bincount(found[0].astype(int), minlength=40) / draws
+    assert share == pytest.approx(weight, abs=5 * np.sqrt(0.25 / draws))
+    assert share @ n == pytest.approx(weight @ n, abs=5 * np.sqrt(weight @ n**2 / draws) + 1e-3)
 
 
 # -- field ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fogline import DensitySketch
+from fogline import DensitySketch, PrivacyWarning
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.masses import BucketPosterior, MassSettings
 from fogline.density.posterior.stretches import Stretches
@@ -109,3 +109,37 @@ def test_a_draw_that_fills_an_empty_bucket_has_no_more_than_its_count_allows():
         mean = DensitySketch([(0, 60)], features="leaves").update(x[:, None]).release(epsilon=10.0).mean()
     sampling = x.std() / np.sqrt(len(x))
     assert sampling < mean.standard_error < 1.5 * sampling
+
+
+def test_a_probability_is_never_beyond_1():
+    """By rounding it was, and powers of the share that is filled were nan: the reading was an even density."""
+    lengths, shares = tuple(np.geomspace(0.003, 1.0, 6)), (0.02, 0.1, 0.3, 0.6, 0.9, 0.98)
+    for places in range(20, 60):
+        chain = Stretches.of(np.full(places, np.exp(40.0)), np.full(places - 1, 1 / places), lengths, shares)
+        assert chain.probability(chain.evidence + 15 * chain.shares).max() <= 1
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("full", "scale", "pilot"), [(10**12, 0.05, None), (10**15, 0.125, None), (0, 1.0, 10**12)])
+def test_extreme_counts_are_read_without_overflow(kind, full, scale, pilot):
+    spec, counts = LeafSpec.plan([(0, 1)], leaves=[64]), np.zeros(64, dtype=int)
+    counts[30:34] = full
+    fine = BucketCounts(np.array([[[k, k + 1]] for k in range(64)]), counts, Noise(kind, scale))
+    halves = BucketCounts(np.array([[[0, 32]], [[32, 64]]]), np.array([pilot, 0]), Noise(kind, 0.2)) if pilot else fine
+    posterior = BucketPosterior(LeafRelease(spec, halves, fine))
+    for part in (posterior.expected, *(posterior.bucket_draws(target) for target in ("population", "records"))):
+        assert np.isfinite(part).all()
+        assert part.min() >= 0
+    if full:
+        assert posterior.expected[30:34].sum() == pytest.approx(4 * full, rel=0.05)
+
+
+def test_nearly_all_budget_keeps_single_records_far_out():
+    """With hardly any noise a count of 1 is a record: draws had one of fourteen taken for noise."""
+    x = np.random.default_rng(5).normal(0.45, 0.1, 300)
+    with seeded_noise(1), pytest.warns(PrivacyWarning):
+        release = DensitySketch([(0, 1)], features="leaves").update(x[:, None]).release(epsilon=100.0).leaves
+    stretches = BucketPosterior(release, MassSettings(thinning=2.5, evidence=4.0, doubt=0.0))
+    totals = stretches.bucket_draws("records").sum(axis=0)
+    assert totals.mean() == pytest.approx(300, abs=5)

@@ -76,8 +76,9 @@ class CountLaw:
         if self.noise.kind == "gaussian":
             variance = self.noise.variance
             return np.asarray(-(y**2) / (2 * variance) - 0.5 * math.log(2 * math.pi * variance))
-        ratio = self._ratio
-        return np.asarray(np.abs(y) * math.log(ratio) + math.log1p(-ratio) - math.log1p(ratio))
+        # Widened only below 0, as in the sum: a positive count is a record, or noise whose law is known exactly.
+        log_ratio = np.where(y > 0, -1 / self.noise.scale, math.log(self._ratio))
+        return np.asarray(np.abs(y) * log_ratio + np.log1p(-np.exp(log_ratio)) - np.log1p(np.exp(log_ratio)))
 
     @property
     def _ratio(self) -> float:

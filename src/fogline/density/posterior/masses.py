@@ -187,7 +187,7 @@ class BucketPosterior:
         that knows of no emptiness would have it.
         """
         free, rest, variance = self._rest(expected)
-        if rest**2 < self.settings.evidence * variance:
+        if rest**2 <= self.settings.evidence * variance:
             return expected
         shape = free * self.fit.unthinned
         change = rest * (1 - variance / rest**2) * shape / max(float(free @ shape), 1e-300)
@@ -225,7 +225,7 @@ class BucketPosterior:
         if stretches is not None:
             full = 1 - stretches.draws(intensity.shape[1], self.settings.tempered * stretches.evidence, rng)
             _occupy_one(full, self.mesh.volumes, rng)
-            whole = self._estimate / np.maximum(filled**self.settings.thinning, 1e-300)
+            whole = self._estimate / np.maximum(filled**self.settings.thinning, 1e-200)
             return self._within_counts(_recentred(intensity, whole), full)
         full = _occupied(self.fit.empty, intensity.shape[1], self.settings.agreement, rng)
         _occupy_one(full, self.mesh.volumes, rng)
@@ -280,7 +280,8 @@ class BucketPosterior:
         if target == "records":
             rng = public_generator(self.release.counts.counts, np.array([2]))
             counts = self.release.counts.counts.astype(np.float64)
-            found = self._seen_by_pilot(_records_given(counts, found, self.law, rng), rng)
+            records = _records_given(counts, found, self.law, rng, exact=self.mesh.d == 1)
+            found = self._seen_by_pilot(records, rng)
         return found if self._other is None else np.concatenate([found, self._other.bucket_draws(target)], axis=1)
 
     def _seen_by_pilot(self, records: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -461,23 +462,66 @@ def _occupy_one(full: FloatArray, volumes: FloatArray, rng: np.random.Generator)
 def _recentred(draws: FloatArray, expected: FloatArray) -> FloatArray:
     """Draws whose mean is the estimate."""
     mean = draws.mean(axis=1)
-    factor = np.where(mean > 0, expected / np.maximum(mean, 1e-300), 0.0)
-    return np.asarray(draws * np.minimum(factor, 10.0)[:, None])
+    factor = np.where(mean > 0, np.minimum(expected, 10 * mean) / np.maximum(mean, 1e-300), 0.0)
+    return np.asarray(draws * factor[:, None])
 
 
-def _records_given(counts: FloatArray, intensity: FloatArray, law: CountLaw, rng: np.random.Generator) -> FloatArray:
+def _records_given(
+    counts: FloatArray, intensity: FloatArray, law: CountLaw, rng: np.random.Generator, *, exact: bool = True
+) -> FloatArray:
     """Draw numbers of records given intensities and released counts.
 
-    The normal law of the records times the law of the noise; for Laplace noise that is one of two normal laws, shifted
-    up or down and cut at the released count.
+    By the law itself where few are expected, if `exact` (measured in one column); else by the normal law of the records
+    times the law of the noise.
     """
-    y, v = counts[:, None], np.maximum(intensity, 1e-9)
+    y, found = np.broadcast_to(counts[:, None], intensity.shape), np.zeros(intensity.shape)
+    few = intensity < (_FEW if exact else 0.0)
+    if law.scale < _FEW:  # a count that far above what is expected would need more terms
+        few &= y < 2 * _FEW
+    for some, draw in ((few, _few_given), (~few, _many_given)):
+        part = some & (intensity > 0)
+        found[part] = draw(y[part], intensity[part], law, rng)
+    return found
+
+
+_FEW, _MOST_TERMS = 4.0, 30
+"""Below this intensity numbers of records are drawn from the Poisson law, which a normal one does not resemble."""
+
+
+def _few_given(y: FloatArray, v: FloatArray, law: CountLaw, rng: np.random.Generator) -> FloatArray:
+    """Draw by the inverse of the distribution function: Poisson weights times those of the noise, term by term."""
+    inverse, bell = 1 / law.noise.scale, law.noise.kind == "gaussian"
+    if not len(v):
+        return v
+
+    def next_weight(weight: FloatArray, number: int) -> FloatArray:
+        log_step = (y - number - 0.5) * inverse**2 if bell else np.where(y > number, inverse, -inverse)
+        return np.asarray(weight * v * np.exp(np.clip(log_step, -20, 20)) / (number + 1))
+
+    weight, total, terms = np.ones(len(v)), np.ones(len(v)), 0
+    while terms < _MOST_TERMS and np.any(weight > 1e-9 * total):
+        weight = next_weight(weight, terms)
+        total += weight
+        terms += 1
+    left, weight, drawn = rng.random(len(v)) * total, np.ones(len(v)), np.zeros(len(v))
+    for number in range(terms):
+        left -= weight
+        drawn += left > 0
+        weight = next_weight(weight, number)
+    return drawn
+
+
+def _many_given(y: FloatArray, v: FloatArray, law: CountLaw, rng: np.random.Generator) -> FloatArray:
+    """Draw from a normal law times that of the noise.
+
+    For Laplace noise that is one of two normal laws, shifted up or down and cut at the released count.
+    """
     if law.noise.kind == "gaussian":
         noise = law.noise.variance
         variance = v * noise / (v + noise)
         mean = (v * noise + y * v) / (v + noise)
-        drawn = mean + np.sqrt(variance) * rng.standard_normal(v.shape)
-        return np.where(intensity > 0, np.maximum(drawn, 0), 0.0)
+        return np.asarray(np.maximum(mean + np.sqrt(variance) * rng.standard_normal(v.shape), 0.0))
+    v = np.maximum(v, 1e-9)
     b, sd = law.scale, np.sqrt(v)
     low_mean, high_mean = v + v / b, v - v / b
     below = (v / 2 / b + v - y) / b + log_ndtr((y - low_mean) / sd)
@@ -488,7 +532,7 @@ def _records_given(counts: FloatArray, intensity: FloatArray, law: CountLaw, rng
     low = low_mean + sd * ndtri_exp(log_u + log_ndtr((y - low_mean) / sd))
     high = high_mean - sd * ndtri_exp(log_u + log_ndtr((high_mean - y) / sd))
     drawn = np.where(is_below, np.minimum(low, y), np.maximum(high, y))
-    return np.where(intensity > 0, np.maximum(drawn, 0.0), 0.0)
+    return np.asarray(np.maximum(drawn, 0.0))
 
 
 def _log_shape(mesh: Mesh, fit: DensityFit, label: IntArray, leaves: tuple[int, ...]) -> FloatArray:

@@ -84,7 +84,8 @@ class Stretches:
             seen = ahead * self.ratio[place + 1]
             ahead = (stay[place] * seen + 1 - stay[place]) / (enter[place] * seen + 1 - enter[place])
             found[place] = so_far[place] * ahead / (1 + so_far[place] * (ahead - 1))
-        return np.asarray(found @ (weight[chosen] / weight[chosen].sum()))
+        # rounding must not lead beyond 1: powers of what is left would be nan
+        return np.asarray(np.minimum(found @ (weight[chosen] / weight[chosen].sum()), 1.0))
 
     def draws(self, size: int, evidence: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw the states of all places together, shape (places, size), 1 for the second; a law for each draw."""
