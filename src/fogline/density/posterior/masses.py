@@ -65,7 +65,9 @@ class MassSettings:
     doubt : float
         Weight, in the estimate and among the draws, of emptiness by the mean field beside stretches, in one column.
     doubtful : float
-        Buckets that are empty with a larger probability than this have no more records in draws than counts allow.
+        Buckets that are empty with a larger probability than this have no more records in draws than counts allow:
+    allowed : float
+        their counts, this many records and this many deviations.
     tempered : float
         Power of the evidence by which a draw chooses the length of stretches and the share of emptiness.
     evidence : float
@@ -92,6 +94,7 @@ class MassSettings:
     agreement: float = 0.8
     doubt: float = 0.5
     doubtful: float = 0.05
+    allowed: float = 3.0
     tempered: float = 0.5
     evidence: float = 10.0
     crossing: float = 0.1
@@ -235,8 +238,9 @@ class BucketPosterior:
         """Lower drawn intensities of doubtful buckets to what their counts leave likely, singly and together.
 
         Counts of buckets that are taken for empty do not bind the field: a draw in which they are filled could have any
-        number of records there. Sums over 1, 4, 16, ... of them stay below the counts and three deviations.
+        number of records there. Sums over 1, 4, 16, ... of them stay below the counts and a few deviations.
         """
+        allowed = self.settings.allowed
         stage, chosen = self.release.counts, np.flatnonzero(self.fit.empty > self.settings.doubtful)
         number = full[chosen]
         part, seen, width = drawn[chosen] * number, stage.counts[chosen, None] * number, 1
@@ -244,7 +248,7 @@ class BucketPosterior:
             starts = np.arange(0, len(chosen), width)
             mass, count, noise = (np.add.reduceat(one, starts, axis=0) for one in (part, seen, number))
             count = np.maximum(count, 0.0)
-            most = count + 3.0 + 3.0 * np.sqrt(count + noise * stage.noise.variance)
+            most = count + allowed + allowed * np.sqrt(count + noise * stage.noise.variance)
             part *= np.repeat(np.minimum(1.0, most / np.maximum(mass, 1e-300)), width, axis=0)[: len(chosen)]
             width *= 4
         found = drawn * full
